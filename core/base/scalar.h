@@ -1,0 +1,48 @@
+// The operations every scalar type offers: float and double here, Pack in pack.h, Dual in dual.h.
+//
+//   fma(a, b, c) = a b + c,  fnma(a, b, c) = c - a b,  sqrt, select(mask, a, b), finite(x)
+//   ElementOf<T>: the number inside (float or double);  lanes<T>: how many worlds a T carries
+#pragma once
+#include <cmath>
+
+#include "config.h"
+
+CS_BEGIN
+
+template <class T>
+struct ScalarTraits {
+  using Element = T;
+  static constexpr int lanes = 1;
+};
+template <class T>
+using ElementOf = typename ScalarTraits<T>::Element;
+template <class T>
+constexpr int lanes = ScalarTraits<T>::lanes;
+
+#if CS_FUSED
+CS_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+CS_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+CS_FN double fma(double a, double b, double c) { return a * b + c; }
+CS_FN float fma(float a, float b, float c) { return a * b + c; }
+#endif
+CS_FN double fnma(double a, double b, double c) { return fma(-a, b, c); }
+CS_FN float fnma(float a, float b, float c) { return fma(-a, b, c); }
+
+CS_FN double sqrt(double x) { return ::sqrt(x); }
+CS_FN float sqrt(float x) { return ::sqrtf(x); }
+
+CS_FN double select(bool m, double a, double b) { return m ? a : b; }
+CS_FN float select(bool m, float a, float b) { return m ? a : b; }
+
+// x - x is 0 for finite x and NaN otherwise; survives without -ffinite-math-only
+CS_FN bool finite(double x) { return x - x == 0.0; }
+CS_FN bool finite(float x) { return x - x == 0.0f; }
+
+// lane access, so that drivers can load and store any T
+CS_FN double lane(double x, int) { return x; }
+CS_FN float lane(float x, int) { return x; }
+CS_FN void set_lane(double& x, int, double s) { x = s; }
+CS_FN void set_lane(float& x, int, float s) { x = s; }
+
+CS_END

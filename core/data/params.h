@@ -1,0 +1,64 @@
+// Params: every physical number of a world, as pointers into one flat vector theta. Also the shape of theta_bar.
+//
+// The table is the one definition of the layout: costate/_native/layout.py is generated from it. Values here are
+// prepared: axes and quaternions have unit length (prepare.h does that to what the user gave, with its adjoint).
+#pragma once
+#include "../math/quat.h"
+#include "model.h"
+
+CS_BEGIN
+
+// clang-format off
+#define CS_FIELDS(CS_FIELD)                                                                                         \
+  /*       name          per    width   type                meaning, frame, unit */                                 \
+  CS_FIELD(gravity,      world, 3,      Vec3<T>)         /* m/s^2, world axes */                                    \
+  CS_FIELD(mass,         body,  1,      T)               /* kg */                                                   \
+  CS_FIELD(com,          body,  3,      Vec3<T>)         /* centre of mass, body frame, m */                        \
+  CS_FIELD(inertia,      body,  6,      Sym3<T>)         /* xx yy zz xy xz yz about the com, body axes, kg m^2 */   \
+  CS_FIELD(joint_pos,    body,  3,      Vec3<T>)         /* joint frame's origin, parent frame, m */                \
+  CS_FIELD(joint_quat,   body,  4,      Quat<T>)         /* joint frame's orientation in the parent, wxyz */        \
+  CS_FIELD(joint_anchor, body,  3,      Vec3<T>)         /* point the joint turns about, body frame, m */           \
+  CS_FIELD(joint_axis,   body,  3,      Vec3<T>)         /* axis of revolute and prismatic joints, body frame */    \
+  CS_FIELD(stiffness,    body,  1,      T)               /* joint spring, N m/rad or N/m */                         \
+  CS_FIELD(rest,         q,     1,      T)               /* where the spring is at rest, as q */                    \
+  CS_FIELD(damping,      dof,   1,      T)               /* N m s/rad or N s/m */                                   \
+  CS_FIELD(armature,     dof,   1,      T)               /* added to the mass matrix's diagonal, kg m^2 or kg */    \
+  CS_FIELD(gear,         motor, 1,      T)               /* joint force per unit of control */
+// clang-format on
+
+template <class T>
+struct Params {
+#define CS_FIELD(name, per, width, type) type* name;
+  CS_FIELDS(CS_FIELD)
+#undef CS_FIELD
+};
+
+enum class Per { world, body, q, dof, motor };
+
+// no adjoint: integers
+CS_FN int per_count(const Tree& t, Per per) {
+  return per == Per::world ? 1 : per == Per::body ? t.nb : per == Per::q ? t.nq : per == Per::dof ? t.nv : t.nu;
+}
+
+// no adjoint: integers.   how many numbers theta has
+CS_FN int params_size(const Tree& t) {
+  int n = 0;
+#define CS_FIELD(name, per, width, type) n += width * per_count(t, Per::per);
+  CS_FIELDS(CS_FIELD)
+#undef CS_FIELD
+  return n;
+}
+
+// no adjoint: pointers.   theta seen as its fields; a null theta (a bar nobody wants) gives null fields
+template <class T>
+CS_FN Params<T> params_map(const Tree& t, T* theta) {
+  Params<T> p;
+#define CS_FIELD(name, per, width, type)     \
+  p.name = reinterpret_cast<type*>(theta); \
+  if (theta) theta += width * per_count(t, Per::per);
+  CS_FIELDS(CS_FIELD)
+#undef CS_FIELD
+  return p;
+}
+
+CS_END

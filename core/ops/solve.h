@@ -1,0 +1,119 @@
+// factor and solve:  H x = r,  H = M + armature + h damping, symmetric and positive definite.
+//
+// Two forms, chosen by the model (Tree::form):
+//   sparse       H = L^T D L along each dof's ancestors (Featherstone 2008, 8.3): best for shallow trees
+//   articulated  the articulated-body recursion, dof by dof (Featherstone 1983): cost linear in the dofs, for deep trees
+// saves: L, D_inv, U
+#pragma once
+#include "inertia.h"
+
+CS_BEGIN
+
+// no adjoint: solve_adj differentiates H x = r as an equation
+// sparse: rows of H along the ancestors, then eliminate from the leaves
+template <class T>
+CS_OP void factor_sparse(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+  composite(t, tr);
+  for (int d = 0; d < t.nv; d++) {
+    Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
+    const int* row = t.row_dof + t.row_adr[d];
+    T* Ld = tr.L + t.row_adr[d];
+    for (int k = 0; k <= t.dof_depth[d]; k++) Ld[k] = dot(tr.S[row[k]], F);
+    Ld[t.dof_depth[d]] += fma(h, th.damping[d], th.armature[d]);
+  }
+  for (int d = t.nv - 1; d >= 0; d--) {
+    int depth = t.dof_depth[d];
+    const int* row = t.row_dof + t.row_adr[d];
+    T* Ld = tr.L + t.row_adr[d];
+    T D_inv = tr.D_inv[d] = T(1) / Ld[depth];
+    for (int k = depth - 1; k >= 0; k--) {
+      T a = Ld[k] * D_inv;
+      T* Li = tr.L + t.row_adr[row[k]];
+      for (int m = 0; m <= k; m++) Li[m] = fnma(a, Ld[m], Li[m]);
+      Ld[k] = a;
+    }
+  }
+}
+
+// no adjoint: as factor_sparse.   articulated: project each dof out of the inertia its parent feels
+template <class T>
+CS_OP void factor_articulated(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+  for (int b = 0; b < t.nb; b++) tr.IA[b] = articulated(tr.I[b]);
+  for (int b = t.nb - 1; b >= 0; b--) {
+    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
+    ArticulatedInertia<T> IA = tr.IA[b];
+    for (int d = d0 + n - 1; d >= d0; d--) {
+      Force<T> U = tr.U[d] = mul(IA, tr.S[d]);
+      T D_inv = tr.D_inv[d] = T(1) / (dot(tr.S[d], U) + fma(h, th.damping[d], th.armature[d]));
+      if (P >= 0 || d > d0) add_outer(IA, -D_inv, U);
+    }
+    if (P >= 0) add(tr.IA[P], IA);
+  }
+}
+
+// no adjoint: as factor_sparse
+template <class T>
+CS_OP void factor(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+  if (t.form == kSparse)
+    factor_sparse(t, th, tr, h);
+  else
+    factor_articulated(t, th, tr, h);
+}
+
+// no adjoint: solve_adj below serves both forms.   x = H^-1 x in place
+template <class T>
+CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
+  for (int d = t.nv - 1; d >= 0; d--) {
+    const int* row = t.row_dof + t.row_adr[d];
+    const T *Ld = tr.L + t.row_adr[d], xd = x[d];
+    for (int k = 0; k < t.dof_depth[d]; k++) x[row[k]] = fnma(Ld[k], xd, x[row[k]]);
+  }
+  for (int d = 0; d < t.nv; d++) {
+    const int* row = t.row_dof + t.row_adr[d];
+    const T* Ld = tr.L + t.row_adr[d];
+    T xd = x[d] * tr.D_inv[d];
+    for (int k = 0; k < t.dof_depth[d]; k++) xd = fnma(Ld[k], x[row[k]], xd);
+    x[d] = xd;
+  }
+}
+
+// no adjoint: as solve_sparse.   inwards the forces that r exerts on each body, outwards the accelerations.  Uses tr.f, tr.a
+template <class T>
+CS_OP void solve_articulated(const Tree& t, const Trace<T>& tr, T* x) {
+  for (int b = 0; b < t.nb; b++) tr.f[b] = zero_force<T>();
+  for (int b = t.nb - 1; b >= 0; b--) {
+    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
+    Force<T> f = tr.f[b];
+    for (int d = d0 + n - 1; d >= d0; d--) {
+      x[d] = (x[d] - dot(tr.S[d], f)) * tr.D_inv[d];
+      f = fma(x[d], tr.U[d], f);
+    }
+    if (P >= 0) tr.f[P] += f;
+  }
+  for (int b = 0; b < t.nb; b++) {
+    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
+    Motion<T> a = P >= 0 ? tr.a[P] : zero_motion<T>();
+    for (int d = d0; d < d0 + n; d++) {
+      x[d] = fnma(tr.D_inv[d], dot(a, tr.U[d]), x[d]);
+      a = fma(x[d], tr.S[d], a);
+    }
+    tr.a[b] = a;
+  }
+}
+
+// solve: x = H^-1 x in place, with the factor in the trace
+template <class T>
+CS_OP void solve(const Tree& t, const Trace<T>& tr, T* x) {
+  if (t.form == kSparse)
+    solve_sparse(t, tr, x);
+  else
+    solve_articulated(t, tr, x);
+}
+// adjoint of x = H^-1 r:  r_bar = H^-1 x_bar (H is symmetric), in place.  H_bar = -r_bar x^T is never formed: acceleration_adj
+// contracts it with dH through inverse dynamics
+template <class T>
+CS_OP void solve_adj(const Tree& t, const Trace<T>& tr, T* x_bar) {
+  solve(t, tr, x_bar);
+}
+
+CS_END
