@@ -4,6 +4,7 @@
 // Branches become select(mask, a, b). A Pack is trivially constructible, so scratch memory can be carved into Packs.
 #pragma once
 #include "scalar.h"
+#ifndef __CUDACC__  // device code has no vector extension: there a world is a thread, and T is float or double
 #if defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
@@ -96,3 +97,4 @@ CS_PACK_OPS(float, 8, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_sqrt_ps)
 #undef CS_PACK_OPS
 
 CS_END
+#endif  // __CUDACC__

@@ -2,10 +2,11 @@
 //
 // Bodies are sorted so that parents come first; body b hangs on its parent by joint b. A joint's q is `joint_lin`
 // plain coordinates followed by a quaternion if `joint_turns`; its v is as many linear rates followed by an angular velocity.
+// Not in an instruction set's namespace: drivers hand the same Tree to all of them.
 #pragma once
 #include "../base/config.h"
 
-CS_BEGIN
+namespace costate {
 
 enum Joint : int { kFixed = 0, kRevolute = 1, kPrismatic = 2, kBall = 3, kFree = 4, kPlanar = 5 };
 
@@ -40,4 +41,4 @@ struct Tree {
   const int* motor_dof;   // [nu]
 };
 
-CS_END
+}  // namespace costate

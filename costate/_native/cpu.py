@@ -1,0 +1,94 @@
+"""Engine: one model's compiled tree on the CPU, and the codes of the calls it takes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from costate._native import _core
+
+if TYPE_CHECKING:
+    from costate.scene.model import Model
+
+instruction_set = _core.instruction_set
+get_num_threads = _core.num_threads
+
+
+def set_num_threads(n: int) -> None:
+    """Split batches over `n` threads (default: all cores, or COSTATE_NUM_THREADS). Results do not depend on it."""
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"set_num_threads: n must be a positive int, got {n!r}")
+    _core.set_num_threads(n)
+
+
+class Op(IntEnum):
+    """Functions of one instant, as numbered in drivers/kernels.h."""
+
+    JOINT_FORCES = 0
+    ACCELERATION = 1
+    MASS_MATRIX = 2
+    POSES = 3
+    INTEGRATE = 4
+    DIFFERENCE = 5
+    PREPARE = 6
+    LINEARIZE = 7
+
+
+# names of a rollout's inputs, as numbered in drivers/kernels.h
+ROLLOUT_INPUTS = ("q", "v", "control", "dt", "external", "params")
+
+
+class Engine:
+    """The compiled structure of one model, and the sizes of what goes in and out of each call."""
+
+    def __init__(self, model: Model, *, form: int = -1) -> None:
+        self.model = model
+        self.tree = _core.Tree(
+            list(model.parent), list(model.joint_type), list(model.motor_dof), [int(m) for m in model.massless], form
+        )
+        nb, nq, nv, nu, size = model.nb, model.nq, model.nv, model.nu, self.tree.params_size
+        self.outputs: dict[Op, tuple[int, ...]] = {
+            Op.JOINT_FORCES: (nv,),
+            Op.ACCELERATION: (nv,),
+            Op.MASS_MATRIX: (nv * nv,),
+            Op.POSES: (7 * nb, 6 * nb, 6 * nv),
+            Op.INTEGRATE: (nq,),
+            Op.DIFFERENCE: (nv,),
+            Op.PREPARE: (size,),
+            Op.LINEARIZE: (4 * nv * nv, 2 * nv * nu),
+        }
+
+    def check_finite(self, name: str, x: np.ndarray) -> None:
+        """Raise ValueError with the place and the value of the first number in x [worlds, n] that is not finite."""
+        i = _core.first_not_finite(x)
+        if i >= 0:
+            raise ValueError(_not_finite(name, x, i))
+
+    def check_configuration(self, name: str, q: np.ndarray) -> None:
+        """As check_finite, and every quaternion in q [worlds, nq] must be long enough to be normalised."""
+        self.check_finite(name, q)
+        i = self.tree.first_zero_quaternion(q)
+        if i >= 0:
+            raise ValueError(_zero_quaternion(name, q, self.model.nq, i))
+
+    def raise_bad(self, code: int, inputs: tuple[Any, ...]) -> None:
+        """Turn the code that the tree's rollout returned for a refused input into a ValueError."""
+        field, i = code >> 48, code & ((1 << 48) - 1)
+        if field >= 8:
+            raise ValueError(_zero_quaternion("q", inputs[0], self.model.nq, i))
+        raise ValueError(_not_finite(ROLLOUT_INPUTS[field], inputs[field], i))
+
+
+def _place(x: np.ndarray, i: int) -> str:
+    index = np.unravel_index(i, x.shape) if x.ndim else ()
+    return f"[{', '.join(str(int(k)) for k in index)}]"
+
+
+def _not_finite(name: str, x: np.ndarray, i: int) -> str:
+    return f"{name} must be finite: {name}{_place(x, i)} is {x.reshape(-1)[i]}"
+
+
+def _zero_quaternion(name: str, q: np.ndarray, nq: int, i: int) -> str:
+    return f"{name} has a quaternion of length zero: {name}{_place(q, i)} and the next three are {q.reshape(-1)[i : i + 4].tolist()}"

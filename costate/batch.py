@@ -1,0 +1,118 @@
+"""From what a user passes (torch or numpy, any leading dimensions) to the flat tensors the engine takes, with clear errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from costate._native.cpu import Op
+from costate.autodiff.torch import instant
+from costate.scene import Model, Params
+
+DTYPES = (torch.float64, torch.float32)
+
+
+def is_numpy(x: Any) -> bool:
+    """Whether results go back as numpy arrays: the first argument decides."""
+    return isinstance(x, np.ndarray)
+
+
+def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) -> Tensor:
+    """x [..., *size] as a cpu tensor of `dtype` (None: float64 or float32); TypeError and ValueError name the field."""
+    if isinstance(x, np.ndarray):
+        if x.dtype not in (np.float64, np.float32):
+            raise TypeError(f"{name} must be float64 or float32, got {x.dtype}")
+        x = torch.from_numpy(x)
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a torch tensor or numpy array, got {type(x).__name__} {x!r}")
+    if x.device.type != "cpu":
+        raise TypeError(f"{name} must be on the cpu, got {x.device}")
+    if x.dtype not in DTYPES or (dtype is not None and x.dtype != dtype):
+        wanted = "float64 or float32" if dtype is None else str(dtype).removeprefix("torch.")
+        raise TypeError(f"{name} must be {wanted}, got {str(x.dtype).removeprefix('torch.')}")
+    if x.shape[x.ndim - len(size) :] != size or x.ndim < len(size):
+        raise ValueError(f"{name} must have shape [..., {', '.join(map(str, size))}], got {tuple(x.shape)}")
+    return x
+
+
+def broadcast(named: dict[str, torch.Size | tuple[int, ...]]) -> torch.Size:
+    """The common leading shape; ValueError says who does not fit."""
+    try:
+        return torch.broadcast_shapes(*named.values())
+    except RuntimeError:
+        shapes = ", ".join(f"{name} {tuple(shape)}" for name, shape in named.items())
+        raise ValueError(f"batch shapes do not broadcast: {shapes}") from None
+
+
+def rows(x: Tensor, batch: torch.Size, n: int) -> Tensor:
+    """x [..., n] as [worlds, n]."""
+    return x.expand(*batch, n).reshape(-1, n)
+
+
+def default_params(model: Model) -> Params:
+    """The model's own parameters, made once."""
+    cached = model.__dict__.get("_default_params")
+    if cached is None:
+        cached = model.__dict__["_default_params"] = Params(model, {})
+    return cached
+
+
+def check_params(model: Model, params: Params | None) -> Params:
+    """params, or the model's own; refuses those of another model."""
+    if params is None:
+        return default_params(model)
+    if not isinstance(params, Params):
+        raise TypeError(f"params must be costate.Params, got {type(params).__name__}")
+    if params.model is not model and params.model.topology != model.topology:
+        raise ValueError(f"params belong to another model: {params.model!r}, here {model!r}")
+    return params
+
+
+def theta(model: Model, params: Params, dtype: torch.dtype) -> Tensor:
+    """The engine's parameters [*batch, P] in `dtype`: checked, with unit axes and quaternions; differentiable.
+
+    Kept with the params as long as nobody writes to them and nothing requires grad.
+    """
+    flat = params.flat(dtype)
+    cache = model.__dict__.setdefault("_theta", {})
+    if not flat.requires_grad and cache.get(dtype, (None,))[0] is flat:
+        return cache[dtype][1]
+    raw = flat.reshape(-1, flat.shape[-1])
+    if not _transformed(raw) and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
+        params.check()
+        raise ValueError("params are not physical")
+    prepared = instant(model.engine, Op.PREPARE, raw)[0].reshape(flat.shape)
+    if not flat.requires_grad and not _transformed(flat):
+        cache[dtype] = (flat, prepared)
+    return prepared
+
+
+def theta_rows(x: Tensor, batch: torch.Size) -> Tensor:
+    """theta as the engine takes it: [1, P] where shared, else [worlds, P]."""
+    return x.unsqueeze(0) if x.ndim == 1 else rows(x, batch, x.shape[-1])
+
+
+def check_values(model: Model, **arrays: Tensor | None) -> None:
+    """Refuse numbers that are not finite, and quaternions of length zero in the entries named q."""
+    for name, x in arrays.items():
+        if x is None or _transformed(x):
+            continue
+        array = x.detach().contiguous().numpy()
+        if name in ("q", "q1", "q2"):
+            model.engine.check_configuration(name, array.reshape(-1, model.nq) if array.ndim < 2 and array.ndim else array)
+        else:
+            model.engine.check_finite(name, array)
+
+
+def _transformed(x: Tensor) -> bool:
+    """Inside vmap or another functional transform, where there are no plain numbers to look at."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def worlds(batch: torch.Size) -> int:
+    """How many worlds a batch shape holds."""
+    return math.prod(batch)

@@ -1,0 +1,197 @@
+"""Functions of one instant: kinematics, mass matrix, inverse and forward dynamics, energy, momentum.
+
+All take any leading batch dimensions, which broadcast against each other and against params.batch_shape; torch in, torch out,
+differentiable in every argument and parameter; numpy in, numpy out. Units are SI and radians; spatial vectors are angular first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from costate import batch as b
+from costate._native.cpu import Op
+from costate.autodiff.torch import instant
+from costate.rotation import inverse, multiply, normalise, rotate, symmetric
+from costate.scene import Model, Params
+
+
+def _call(model: Model, op: Op, named: dict[str, tuple[Any, tuple[int, ...]]], params: Params | None = None) -> tuple[torch.Size, tuple[Tensor, ...]]:
+    """Check, flatten, run: batch shape and outputs [worlds, n]. `named`: argument -> (value or None, its shape in one world)."""
+    tensors: dict[str, Tensor | None] = {}
+    dtype: torch.dtype | None = None
+    for name, (x, size) in named.items():
+        tensors[name] = None if x is None else b.tensor(name, x, size, dtype)
+        dtype = dtype or (None if x is None else tensors[name].dtype)  # type: ignore[union-attr]
+    b.check_values(model, **tensors)
+    shapes = {name: x.shape[: x.ndim - len(named[name][1])] for name, x in tensors.items() if x is not None}
+    inputs: list[Tensor | None] = []
+    if params is not None:
+        assert dtype is not None
+        th = b.theta(model, params, dtype)
+        shapes["params"] = th.shape[:-1]
+        batch = b.broadcast(shapes)
+        inputs.append(b.theta_rows(th, batch))
+    else:
+        batch = b.broadcast(shapes)
+    flat = [None if x is None else b.rows(x.flatten(len(shapes[name])) if len(named[name][1]) > 1 else x, batch, _size(named[name][1])) for name, x in tensors.items()]
+    return batch, instant(model.engine, op, *flat, *inputs)
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+def _like(x: Any, result: Tensor) -> Any:
+    return result.detach().numpy() if b.is_numpy(x) else result
+
+
+def mass_matrix(model: Model, q: Any, params: Params | None = None) -> Any:
+    """The mass matrix M(q) [..., nv, nv], armature included, of q [..., nq]."""
+    batch, (M,) = _call(model, Op.MASS_MATRIX, {"q": (q, (model.nq,))}, b.check_params(model, params))
+    return _like(q, M.reshape(*batch, model.nv, model.nv))
+
+
+def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, params: Params | None = None, *, external: Any = None) -> Any:
+    """Joint forces tau [..., nv] that give the accelerations a [..., nv]:  tau = M a + c + D v + K (q - rest) - J^T external.
+
+    external : [..., nb, 6], torque (N m) and force (N) at each body's centre of mass, world axes.
+    """
+    named = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), "a": (a, (model.nv,)), "external": (external, (model.nb, 6))}
+    batch, (tau,) = _call(model, Op.JOINT_FORCES, named, b.check_params(model, params))
+    return _like(q, tau.reshape(*batch, model.nv))
+
+
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, params: Params | None = None, *, external: Any = None) -> Any:
+    """Accelerations a [..., nv] under the joint forces tau [..., nv]; the inverse of inverse_dynamics."""
+    named = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), "tau": (tau, (model.nv,)), "external": (external, (model.nb, 6))}
+    batch, (a,) = _call(model, Op.ACCELERATION, named, b.check_params(model, params))
+    return _like(q, a.reshape(*batch, model.nv))
+
+
+def integrate(model: Model, q: Any, dq: Any) -> Any:
+    """q [..., nq] moved by the tangent vector dq [..., nv]: coordinates add, quaternions turn by a rotation vector in body axes."""
+    batch, (out,) = _call(model, Op.INTEGRATE, {"q": (q, (model.nq,)), "dq": (dq, (model.nv,))})
+    return _like(q, out.reshape(*batch, model.nq))
+
+
+def difference(model: Model, q1: Any, q2: Any) -> Any:
+    """The tangent vector [..., nv] with integrate(q1, difference(q1, q2)) = q2, the shorter way round."""
+    batch, (out,) = _call(model, Op.DIFFERENCE, {"q1": (q1, (model.nq,)), "q2": (q2, (model.nq,))})
+    return _like(q1, out.reshape(*batch, model.nv))
+
+
+class Kinematics(NamedTuple):
+    """Where bodies and sites are and how they move; world axes, m, rad/s, m/s.
+
+    velocity is angular first, then linear, of the body's or site's own origin.
+    """
+
+    position: Any  # [..., nb, 3]
+    quaternion: Any  # [..., nb, 4] wxyz
+    velocity: Any  # [..., nb, 6]
+    site_position: Any  # [..., ns, 3]
+    site_quaternion: Any  # [..., ns, 4]
+    site_velocity: Any  # [..., ns, 6]
+
+
+def _poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """position, quaternion, velocity of every body, and S [..., nv, 6] of every dof about its own body's origin."""
+    if v is None:
+        q = b.tensor("q", q, (model.nq,), None)
+        v = q.new_zeros(model.nv)
+    batch, (pose, velocity, S) = _call(model, Op.POSES, {"q": (q, (model.nq,)), "v": (v, (model.nv,))}, params)
+    pose = pose.reshape(*batch, model.nb, 7)
+    return pose[..., :3], pose[..., 3:], velocity.reshape(*batch, model.nb, 6), S.reshape(*batch, model.nv, 6)
+
+
+def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None) -> Kinematics:
+    """Poses and velocities of all bodies and sites at q [..., nq], v [..., nv] (default: at rest)."""
+    params = b.check_params(model, params)
+    position, quaternion, velocity, _ = _poses(model, q, v, params)
+    on = list(model.site_body)
+    local, turn = params["site_pos"].to(position.dtype), normalise(params["site_quat"].to(position.dtype))
+    arm = rotate(quaternion[..., on, :], local)
+    spin = velocity[..., on, :3]
+    linear = velocity[..., on, 3:] + torch.linalg.cross(spin, arm)
+    site_position = position[..., on, :] + arm
+    out = Kinematics(position, quaternion, velocity, site_position, multiply(quaternion[..., on, :], turn), torch.cat((spin, linear), -1))
+    return Kinematics(*(x.detach().numpy() for x in out)) if b.is_numpy(q) else out
+
+
+def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0, 0.0), params: Params | None = None) -> Any:
+    """J [..., 6, nv]: velocity (angular first, world axes) of the body-fixed `point` [..., 3] (body frame, m) per unit of v."""
+    index = model.body(body) if isinstance(body, str) else body
+    if not 0 <= index < model.nb:
+        raise ValueError(f"body must be a name or an index below {model.nb}, got {body!r}")
+    position, quaternion, _, S = _poses(model, q, None, b.check_params(model, params))
+    local = torch.as_tensor(point, dtype=position.dtype)
+    if local.shape[-1:] != (3,):
+        raise ValueError(f"point must have shape [..., 3], got {tuple(local.shape)}")
+    at = position[..., index, :] + rotate(quaternion[..., index, :], local)
+    dof_body = model.dof_body
+    arm = at.unsqueeze(-2) - position[..., list(dof_body), :]
+    linear = S[..., 3:] + torch.linalg.cross(S[..., :3].expand(*arm.shape[:-1], 3), arm)
+    moves = torch.tensor([d in model.ancestors[index] for d in dof_body], dtype=torch.bool).unsqueeze(-1)
+    J = torch.where(moves, torch.cat((S[..., :3].expand_as(linear), linear), -1), torch.zeros((), dtype=at.dtype))
+    return _like(q, J.transpose(-1, -2))
+
+
+class _Masses(NamedTuple):
+    mass: Tensor  # [..., nb, 1]
+    com: Tensor  # [..., nb, 3] world
+    spin: Tensor  # [..., nb, 3]
+    velocity: Tensor  # [..., nb, 3] of the centre of mass
+    angular_momentum: Tensor  # [..., nb, 3] about the body's own centre of mass
+
+
+def _masses(model: Model, q: Any, v: Any, params: Params) -> _Masses:
+    """Centres of mass, their velocities and the bodies' own angular momenta."""
+    position, quaternion, velocity, _ = _poses(model, q, v, params)
+    dtype = position.dtype
+    arm = rotate(quaternion, params["com"].to(dtype))
+    spin = velocity[..., :3]
+    linear = velocity[..., 3:] + torch.linalg.cross(spin, arm)
+    inner = (symmetric(params["inertia"].to(dtype)) @ rotate(inverse(quaternion), spin).unsqueeze(-1)).squeeze(-1)
+    return _Masses(params["mass"].to(dtype).unsqueeze(-1), position + arm, spin, linear, rotate(quaternion, inner))
+
+
+def energy(model: Model, q: Any, v: Any, params: Params | None = None) -> tuple[Any, Any]:
+    """Kinetic (armature included) and potential (gravity and joint springs) energy [...], J."""
+    params = b.check_params(model, params)
+    m = _masses(model, q, v, params)
+    rate = b.tensor("v", v, (model.nv,), m.com.dtype)
+    kinetic = 0.5 * ((m.mass * m.velocity.square()).sum((-1, -2)) + (m.spin * m.angular_momentum).sum((-1, -2)))
+    kinetic = kinetic + 0.5 * (params["armature"].to(rate.dtype) * rate.square()).sum(-1)
+    gravity = -(m.mass * m.com * params["gravity"].to(rate.dtype).unsqueeze(-2)).sum((-1, -2))
+    rest = params["rest"].to(rate.dtype)
+    stretch = difference(model, rest, b.tensor("q", q, (model.nq,), rate.dtype))
+    stiffness = params["stiffness"].to(rate.dtype)[..., list(model.dof_body)]
+    potential = gravity + 0.5 * (stiffness * stretch.square()).sum(-1)
+    return _like(q, kinetic), _like(q, potential)
+
+
+
+
+def centre_of_mass(model: Model, q: Any, params: Params | None = None) -> Any:
+    """Centre of mass of all bodies [..., 3], m, world."""
+    m = _masses(model, q, None, b.check_params(model, params))
+    return _like(q, (m.mass * m.com).sum(-2) / m.mass.sum(-2))
+
+
+def momentum(model: Model, q: Any, v: Any, params: Params | None = None) -> Any:
+    """Total momentum [..., 6]: angular about the common centre of mass (kg m^2/s), then linear (kg m/s); world axes.
+
+    Armature has no place in space and is not counted.
+    """
+    m = _masses(model, q, v, b.check_params(model, params))
+    centre = (m.mass * m.com).sum(-2, keepdim=True) / m.mass.sum(-2, keepdim=True)
+    linear = m.mass * m.velocity
+    arm, linear_b = torch.broadcast_tensors(m.com - centre, linear)
+    angular = (m.angular_momentum + torch.linalg.cross(arm, linear_b)).sum(-2)
+    return _like(q, torch.cat((angular, linear.sum(-2).expand_as(angular)), -1))

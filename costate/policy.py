@@ -1,0 +1,71 @@
+"""Rollouts with a policy in the loop: torch between the steps, the engine inside them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from costate.autodiff.torch import scale_gradient
+from costate.state import State, Trajectory
+
+if TYPE_CHECKING:
+    from costate.scene import Params
+    from costate.sim import Policy, Simulator
+
+
+def rollout_policy(
+    sim: Simulator, state: State, policy: Policy, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any, carry: Any,
+    decay: float, truncate: int | None,
+) -> Trajectory:  # fmt: skip
+    """policy(state, carry, t) -> control or (control, carry), `steps` times; see Simulator.rollout."""
+    if steps is None:
+        raise ValueError("steps must be given where a policy controls")
+    if not isinstance(state.q, Tensor):
+        raise TypeError("a rollout with a policy takes torch tensors; state.torch() makes them from numpy arrays")
+    states, controls = [state], []
+    diverged_at: Tensor | None = None
+    for t in range(steps):
+        # what the past may hear of the future: all of it, a part, or nothing
+        if truncate and t > 0 and t % truncate == 0:
+            state, carry = _map(Tensor.detach, (state, carry))
+        elif decay != 1.0:
+            state, carry = _map(lambda x: scale_gradient(x, decay), (state, carry))
+        control, carry = _control(policy(state, carry, t), carry)
+        new, at = sim.advance(state, control, params, external=external, dt=dt, substeps=substeps)
+        diverged_at, state = _hold(diverged_at, at, t, steps, state, new)
+        states.append(state)
+        controls.append(control)
+    first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
+    q, v = (torch.stack(xs) for xs in zip(first, *states[1:], strict=True))
+    assert diverged_at is not None
+    return Trajectory(q, v, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry)
+
+
+def _control(out: Any, carry: Any) -> tuple[Any, Any]:
+    """A policy may return the control alone, or with its carry."""
+    if isinstance(out, tuple):
+        if len(out) != 2:
+            raise TypeError(f"policy must return a control or (control, carry), got a tuple of {len(out)}")
+        return out
+    return out, carry
+
+
+def _hold(diverged_at: Tensor | None, at: Tensor, t: int, steps: int, old: State, new: State) -> tuple[Tensor, State]:
+    """Worlds that diverged, now or before, stay where they last were finite and lose their graph."""
+    if diverged_at is None:
+        diverged_at = torch.full_like(at, steps)
+    newly = (at < 1) & (diverged_at == steps)
+    if bool(newly.any()):
+        warnings.warn(f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient", RuntimeWarning, stacklevel=4)
+        diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
+    gone = diverged_at < steps
+    return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v))) if bool(gone.any()) else new
+
+
+def _map(f: Any, tree: Any) -> Any:
+    """f on every floating-point tensor of a nested structure."""
+    return pytree.tree_map(lambda x: f(x) if isinstance(x, Tensor) and x.is_floating_point() else x, tree)

@@ -1,0 +1,134 @@
+"""One body of a scene: what the user gave, checked, as the rows it adds to the parameter fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from costate.scene.checks import DEFINITE, DIRECTION, NOT_NEGATIVE, POSITIVE, TRIANGLE, checked, require
+from costate.scene.inertia import to_six
+from costate.scene.joints import Free, Joint, Prismatic, Revolute
+from costate.scene.shapes import Shape, combine
+from costate.scene.values import Numbers, plain, read, stack
+
+ORIGIN = (0.0, 0.0, 0.0)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+SYMMETRY_SLACK = 1e-9  # relative, for an inertia given as a matrix
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body and its joint. `numbers` maps each field per body, q or dof to this body's part of it, float64 with graph."""
+
+    name: str
+    joint_name: str
+    parent: int
+    joint: Joint
+    massless: bool
+    shapes: tuple[Shape, ...]
+    q0: np.ndarray
+    numbers: dict[str, Tensor]
+
+
+def inertia_numbers(
+    where: str, *, mass: Numbers | None, com: Numbers | None, inertia: Numbers | None, shapes: tuple[Shape, ...], massless: bool
+) -> dict[str, Tensor]:
+    """Mass, centre of mass and inertia from what was given of them; `where` starts error messages."""
+    if massless:
+        if shapes or mass is not None or com is not None or inertia is not None:
+            raise ValueError(f"{where}massless=True goes without mass, com, inertia and shapes")
+        return {"mass": torch.zeros((), dtype=torch.float64), "com": stack(ORIGIN), "inertia": stack((0.0,) * 6)}
+    if inertia is not None:
+        if mass is None:
+            raise ValueError(f"{where}mass is missing, inertia alone is not enough, got inertia {inertia}")
+        m = checked(f"{where}mass", mass, (), POSITIVE)
+        c = checked(f"{where}com", ORIGIN if com is None else com, (3,))
+        i = six_numbers(f"{where}inertia", inertia)
+        for shape in shapes:
+            shape.inertia(where=where)  # not used, but its numbers are checked
+    elif shapes:
+        if com is not None:
+            raise ValueError(f"{where}com comes from the shapes unless inertia is given too, got com {com}")
+        m, c, i = combine(shapes, where=where)
+        if mass is not None:
+            given = checked(f"{where}mass", mass, (), POSITIVE)
+            m, i = given, i * (given / m)
+    elif mass is not None:
+        raise ValueError(f"{where}inertia is missing: give inertia or shapes with mass {mass}")
+    else:
+        raise ValueError(f"{where}give shapes, or mass and inertia, or massless=True")
+    require(f"{where}inertia", i, DEFINITE, TRIANGLE)
+    return {"mass": m, "com": c, "inertia": i}
+
+
+def six_numbers(subject: str, value: Numbers) -> Tensor:
+    """Inertia given as 6 numbers (xx, yy, zz, xy, xz, yz), a diagonal of 3 or a symmetric 3x3 matrix, as 6 numbers."""
+    tensor = read(subject, value)
+    if tensor.shape == (3,):
+        return torch.cat((checked(subject, tensor, (3,)), torch.zeros(3, dtype=torch.float64)))
+    if tensor.shape != (3, 3):
+        return checked(subject, tensor, (6,))
+    matrix = checked(subject, tensor, (3, 3))
+    skew = (matrix - matrix.T).detach().abs().max()
+    if skew > SYMMETRY_SLACK * matrix.detach().abs().max():
+        raise ValueError(f"{subject} must be symmetric, got {plain(matrix)}")
+    return to_six((matrix + matrix.T) / 2)
+
+
+def joint_numbers(where: str, joint: Joint, *, pos: Numbers, quat: Numbers) -> tuple[dict[str, Tensor], np.ndarray]:
+    """The joint's rows of the parameter fields, and its default configuration [nq]; `where` starts error messages."""
+    frame_pos = checked(f"{where}pos", pos, (3,))
+    frame_quat = checked(f"{where}quat", quat, (4,), DIRECTION)
+    if isinstance(joint, Free):
+        q0 = _free_initial(where, joint, frame_pos, frame_quat)
+        frame_pos, frame_quat = stack(ORIGIN), stack(UPRIGHT)
+    else:
+        q0 = _initial(where, joint, joint.zero())
+    rest = (q0 if isinstance(joint, Free) else joint.zero()) if joint.rest is None else joint.rest
+    axis_rules = (DIRECTION,) if isinstance(joint, (Revolute, Prismatic)) else ()
+    numbers = {
+        "joint_pos": frame_pos,
+        "joint_quat": frame_quat,
+        "joint_anchor": checked(f"{where}anchor", getattr(joint, "anchor", ORIGIN), (3,)),
+        "joint_axis": checked(f"{where}axis", getattr(joint, "axis", (0.0, 0.0, 1.0)), (3,), *axis_rules),
+        "stiffness": checked(f"{where}stiffness", joint.stiffness, (), NOT_NEGATIVE),
+        "rest": checked(f"{where}rest", rest, (joint.nq,)),
+        "damping": checked(f"{where}damping", joint.damping, (joint.nv,), NOT_NEGATIVE, fill=True),
+        "armature": checked(f"{where}armature", joint.armature, (joint.nv,), NOT_NEGATIVE, fill=True),
+    }
+    if joint.quaternion is not None:
+        require(f"{where}rest quaternion", numbers["rest"][joint.quaternion : joint.quaternion + 4], DIRECTION)
+    return numbers, q0
+
+
+def _initial(where: str, joint: Joint, default: Numbers) -> np.ndarray:
+    """Default configuration [nq] with its quaternion normalised."""
+    q0 = checked(f"{where}initial", default if joint.initial is None else joint.initial, (joint.nq,))
+    _refuse_grad(f"{where}initial", q0)
+    if joint.quaternion is not None:
+        quat = q0[joint.quaternion : joint.quaternion + 4]
+        require(f"{where}initial quaternion", quat, DIRECTION)
+        quat /= quat.norm()
+    return q0.numpy()
+
+
+def _free_initial(where: str, joint: Free, pos: Tensor, quat: Tensor) -> np.ndarray:
+    """A free body's default configuration: its pose in the scene, or `initial`, not two different ones."""
+    _refuse_grad(f"{where}pos", pos)
+    _refuse_grad(f"{where}quat", quat)
+    q0 = _initial(where, joint, torch.cat((pos, quat)))
+    moved = plain(pos) != ORIGIN or plain(quat) != UPRIGHT
+    if joint.initial is not None and moved and not np.allclose(q0, torch.cat((pos, quat / quat.norm())).numpy()):
+        raise ValueError(f"{where}pos and quat disagree with initial of the free joint; give one of them, got {plain(q0)}")
+    return q0
+
+
+def _refuse_grad(subject: str, tensor: Tensor) -> None:
+    if tensor.requires_grad:
+        raise TypeError(
+            f"{subject} sets the initial state, which is part of no gradient, got a tensor that requires grad: "
+            f"{plain(tensor)}; detach it, and differentiate through the state"
+        )

@@ -1,0 +1,128 @@
+"""What values are physical: one set of rules for the numbers given to `Scene` and for whole `Params`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from costate.scene.fields import PARAM_FIELDS
+from costate.scene.inertia import to_matrix
+from costate.scene.joints import JOINTS, Prismatic, Revolute
+from costate.scene.values import Numbers, numbers, plain
+
+if TYPE_CHECKING:
+    from costate.scene.params import Params
+
+TINY = 1e-12  # axes and quaternions shorter than this have no direction
+TRIANGLE_SLACK = 1e-9  # relative; a thin plate lies exactly on the bound, and rounding must not refuse it
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition, and the mask of the entries (or rows of the last axis) that break it."""
+
+    text: str
+    broken: Callable[[np.ndarray], np.ndarray]
+
+
+def _moments(six: np.ndarray) -> np.ndarray:
+    return np.linalg.eigvalsh(to_matrix(six).astype(np.float64))
+
+
+def _indefinite(six: np.ndarray) -> np.ndarray:
+    moments = _moments(six)
+    return moments[..., 0] <= 4 * np.finfo(six.dtype).eps * np.abs(moments[..., 2])
+
+
+def _not_triangle(six: np.ndarray) -> np.ndarray:
+    moments = _moments(six)
+    slack = max(TRIANGLE_SLACK, 10 * np.finfo(six.dtype).eps)
+    return moments[..., 0] + moments[..., 1] < moments[..., 2] * (1 - slack)
+
+
+FINITE = Rule("must be finite", lambda x: ~np.isfinite(x))
+POSITIVE = Rule("must be positive", lambda x: ~(x > 0))
+NOT_NEGATIVE = Rule("must not be negative", lambda x: x < 0)
+ZERO = Rule("must be zero, the body was declared massless", lambda x: x != 0)
+DIRECTION = Rule("must not be zero", lambda x: np.linalg.norm(x, axis=-1) < TINY)
+DEFINITE = Rule("must be positive definite", _indefinite)
+TRIANGLE = Rule("must keep the triangle inequality (no principal moment above the sum of the others)", _not_triangle)
+
+
+def checked(subject: str, value: Numbers, shape: tuple[int, ...], *rules: Rule, fill: bool = False) -> Tensor:
+    """`value` as a finite float64 tensor of `shape` that keeps `rules`; errors start with `subject`."""
+    tensor = numbers(subject, value, shape, fill=fill)
+    require(subject, tensor, FINITE, *rules)
+    return tensor
+
+
+def require(subject: str, tensor: Tensor, *rules: Rule) -> None:
+    """Raise ValueError, naming `subject` and the value, where `tensor` breaks a rule."""
+    values = tensor.detach().numpy()
+    for rule in rules:
+        if rule.broken(values).any():
+            raise ValueError(f"{subject} {rule.text}, got {plain(tensor)}")
+
+
+def check_params(params: Params) -> None:
+    """Raise ValueError, naming field, owner, world and value, where `params` are not finite and physical."""
+    model = params.model
+    values = {name: tensor.detach().numpy() for name, tensor in params.items()}
+    owners = _owners(params)
+    massless = np.array(model.massless, dtype=bool)
+    turning = [code in (Revolute.code, Prismatic.code) for code in model.joint_type]
+
+    for field in PARAM_FIELDS:
+        rows = values[field.name][..., None, :] if field.per == "world" else values[field.name]
+        _judge(field.name, rows, owners[field.per], field.width, FINITE)
+    for name, width, rules in (("mass", 1, (POSITIVE,)), ("inertia", 6, (DEFINITE, TRIANGLE))):
+        _judge(name, values[name], owners["body"], width, *rules, keep=~massless)
+        _judge(name, values[name], owners["body"], width, ZERO, keep=massless)
+    _judge("joint_axis", values["joint_axis"], owners["body"], 3, DIRECTION, keep=np.array(turning, dtype=bool))
+    _judge("joint_quat", values["joint_quat"], owners["body"], 4, DIRECTION)
+    _judge("site_quat", values["site_quat"], owners["site"], 4, DIRECTION)
+    _judge("stiffness", values["stiffness"], owners["body"], 1, NOT_NEGATIVE)
+    for name in ("damping", "armature"):
+        _judge(name, values[name], owners["dof"], 1, NOT_NEGATIVE)
+    for name, code, start in zip(model.joint_names, model.joint_type, model.q_address, strict=True):
+        offset = JOINTS[code].quaternion
+        if offset is not None:
+            quat = values["rest"][..., None, start + offset : start + offset + 4]
+            _judge("rest quaternion", quat, [f" of joint {name!r}"], 4, DIRECTION)
+
+
+def _owners(params: Params) -> dict[str, list[str]]:
+    """Per kind of field, what each of its rows belongs to, in words."""
+    model = params.model
+    joints = [(f" of joint {name!r}", JOINTS[code]) for name, code in zip(model.joint_names, model.joint_type, strict=True)]
+    return {
+        "world": [""],
+        "body": [f" of body {name!r}" for name in model.body_names],
+        "q": [owner for owner, joint in joints for _ in range(joint.nq)],
+        "dof": [owner for owner, joint in joints for _ in range(joint.nv)],
+        "motor": [f" of motor {name!r}" for name in model.motor_names],
+        "site": [f" of site {name!r}" for name in model.site_names],
+    }
+
+
+def _judge(
+    name: str, values: np.ndarray, owners: Sequence[str], width: int, *rules: Rule, keep: np.ndarray | None = None
+) -> None:
+    """Hold values [*batch, count] (or [*batch, count, width]), owned by `owners`, to `rules` where `keep`."""
+    if values.size == 0:
+        return
+    rows = values[..., None] if width == 1 else values
+    for rule in rules:
+        mask = rule.broken(values)
+        mask = mask.reshape(*rows.shape[:-1], -1).any(-1)
+        if keep is not None:
+            mask = mask & keep
+        if mask.any():
+            *world, item = np.argwhere(mask)[0].tolist()
+            value = plain(values[(*world, item)])
+            where = f" in world {world[0] if len(world) == 1 else tuple(world)}" if world else ""
+            raise ValueError(f"params: {name}{owners[item]} {rule.text}, got {value}{where}")

@@ -1,0 +1,90 @@
+"""Joints: how a body moves against its parent. One joint per body; coordinates are laid out like MuJoCo's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from costate.scene.values import Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """What all joints share. Every number but `initial` may be a torch tensor that requires grad.
+
+    Parameters
+    ----------
+    name : defaults to the name of the body.
+    damping : N s/m or N m s/rad, one number or `nv` numbers; integrated implicitly.
+    armature : rotor inertia, kg or kg m^2, one number or `nv` numbers, added to the diagonal of the mass matrix.
+    stiffness : spring, N/m or N m/rad, one number for the joint.
+    rest : where the spring is at rest, `nq` numbers; defaults to zero, for `Free` to the initial pose.
+    initial : default of the state, `nq` numbers; part of no gradient.
+    """
+
+    code: ClassVar[int]
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+    quaternion: ClassVar[int | None] = None  # where the quaternion starts in q
+
+    name: str | None = None
+    damping: Numbers = 0.0
+    armature: Numbers = 0.0
+    stiffness: Numbers = 0.0
+    rest: Numbers | None = None
+    initial: Numbers | None = None
+
+    @classmethod
+    def zero(cls) -> tuple[float, ...]:
+        """The configuration [nq] in which body and joint frame agree."""
+        return tuple(1.0 if i == cls.quaternion else 0.0 for i in range(cls.nq))
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No motion."""
+
+    code, nq, nv = 0, 0, 0
+
+
+@dataclass(frozen=True)
+class Revolute(Joint):
+    """Turn by q (rad) about `axis` through `anchor` (m), both in the body frame."""
+
+    code, nq, nv = 1, 1, 1
+    axis: Numbers = (0.0, 0.0, 1.0)
+    anchor: Numbers = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Prismatic(Joint):
+    """Slide by q (m) along `axis`, in the body frame."""
+
+    code, nq, nv = 2, 1, 1
+    axis: Numbers = (0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Ball(Joint):
+    """Turn freely about `anchor` (m, body frame). q: quaternion wxyz; v: angular velocity (rad/s) in body axes."""
+
+    code, nq, nv, quaternion = 3, 4, 3, 0
+    anchor: Numbers = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Free(Joint):
+    """Move freely in the world. q: position (m), quaternion wxyz; v: velocity in world axes, angular in body axes."""
+
+    code, nq, nv, quaternion = 4, 7, 6, 3
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """Slide along x and y of the joint frame (m) and turn about its z (rad), through `anchor` (m, body frame)."""
+
+    code, nq, nv = 5, 3, 3
+    anchor: Numbers = (0.0, 0.0, 0.0)
+
+
+JOINTS: tuple[type[Joint], ...] = (Fixed, Revolute, Prismatic, Ball, Free, Planar)  # by code

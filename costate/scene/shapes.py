@@ -1,0 +1,140 @@
+"""Solid shapes and their inertia, in torch: gradients flow to sizes, density, mass, position and orientation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from math import pi
+from typing import ClassVar, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from costate.scene.checks import DIRECTION, NOT_NEGATIVE, POSITIVE, checked, require
+from costate.scene.inertia import point_inertia, rotation, to_matrix, to_six
+from costate.scene.values import Numbers, plain
+
+Inertia: TypeAlias = tuple[Tensor, Tensor, Tensor]
+Sizes: TypeAlias = dict[str, tuple[int, ...]]
+S = TypeVar("S", bound="Shape")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A homogeneous solid in the body frame: `density` (kg/m^3) unless `mass` (kg), centre `pos` (m), `quat` wxyz."""
+
+    sizes: ClassVar[Sizes]  # size fields and their shapes
+
+    density: Numbers = 1000.0
+    mass: Numbers | None = None
+    pos: Numbers = (0.0, 0.0, 0.0)
+    quat: Numbers = (1.0, 0.0, 0.0, 0.0)
+
+    def inertia(self, *, where: str = "") -> Inertia:
+        """Mass (kg), centre of mass [3] (m), inertia [6] (kg m^2) about it in body axes; `where` starts error messages."""
+        where = f"{where}{type(self).__name__}"
+        sizes = [checked(f"{where} {name}", getattr(self, name), shape, POSITIVE) for name, shape in self.sizes.items()]
+        pos = checked(f"{where} pos", self.pos, (3,))
+        turn = rotation(checked(f"{where} quat", self.quat, (4,), DIRECTION))
+        volume, moments = self._unit(*sizes)
+        if self.mass is None:
+            mass = checked(f"{where} density", self.density, (), NOT_NEGATIVE) * volume
+        else:
+            mass = checked(f"{where} mass", self.mass, (), NOT_NEGATIVE)
+        return mass, pos, to_six(mass * (turn * moments) @ turn.T)
+
+    def detach(self: S) -> S:
+        """The same shape in plain floats, without graph."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: plain(value) for name, value in values.items() if value is not None})
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """Volume (m^3) and principal moments [3] per unit of mass (m^2)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """Ball of `radius` (m)."""
+
+    sizes: ClassVar[Sizes] = {"radius": ()}
+    radius: Numbers
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        (r,) = sizes
+        return 4 / 3 * pi * r**3, (2 / 5 * r**2).expand(3)
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    """Cuboid with `half` extents [3] (m)."""
+
+    sizes: ClassVar[Sizes] = {"half": (3,)}
+    half: Numbers
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        (half,) = sizes
+        return 8 * half.prod(), _others(half**2) / 3
+
+
+@dataclass(frozen=True)
+class Ellipsoid(Shape):
+    """Ellipsoid with semi-axes `half` [3] (m)."""
+
+    sizes: ClassVar[Sizes] = {"half": (3,)}
+    half: Numbers
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        (half,) = sizes
+        return 4 / 3 * pi * half.prod(), _others(half**2) / 5
+
+
+@dataclass(frozen=True)
+class Cylinder(Shape):
+    """Cylinder of `radius` (m) along z, from -`half_length` to `half_length` (m)."""
+
+    sizes: ClassVar[Sizes] = {"radius": (), "half_length": ()}
+    radius: Numbers
+    half_length: Numbers
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        r, h = sizes
+        across = r**2 / 4 + h**2 / 3
+        return 2 * pi * r**2 * h, torch.stack((across, across, r**2 / 2))
+
+
+@dataclass(frozen=True)
+class Capsule(Shape):
+    """Cylinder as above with half a sphere of `radius` (m) on each end."""
+
+    sizes: ClassVar[Sizes] = {"radius": (), "half_length": ()}
+    radius: Numbers
+    half_length: Numbers
+
+    def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
+        r, h = sizes
+        volume = 2 * pi * r**2 * h + 4 / 3 * pi * r**3
+        tube = 2 * pi * r**2 * h / volume  # share of the mass
+        caps = 1 - tube
+        # a cap's centre of mass lies h + 3/8 r from the middle
+        across = tube * (r**2 / 4 + h**2 / 3) + caps * (2 / 5 * r**2 + h**2 + 3 / 4 * r * h)
+        return volume, torch.stack((across, across, tube * r**2 / 2 + caps * 2 / 5 * r**2))
+
+
+def combine(shapes: Sequence[Shape], *, where: str = "") -> Inertia:
+    """Mass, centre of mass and inertia about it, as in `Shape.inertia`, of several shapes that make one rigid body."""
+    if not shapes:
+        raise ValueError(f"{where}combine needs at least one shape, got none")
+    parts = [shape.inertia(where=where) for shape in shapes]
+    mass = torch.stack([m for m, _, _ in parts]).sum()
+    require(f"{where}mass of all shapes", mass, POSITIVE)
+    if len(parts) == 1:
+        return parts[0]
+    com = torch.stack([m * c for m, c, _ in parts]).sum(0) / mass
+    about = [to_matrix(six) + point_inertia(m, c - com) for m, c, six in parts]
+    return mass, com, to_six(torch.stack(about).sum(0))
+
+
+def _others(squares: Tensor) -> Tensor:
+    """(b + c, c + a, a + b) of (a, b, c)."""
+    return squares.sum() - squares

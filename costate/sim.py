@@ -1,0 +1,239 @@
+"""Simulator: steps, rollouts and linearisations of a model."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from costate import batch as b
+from costate._native.cpu import Op
+from costate.autodiff.torch import RolloutSpec, instant, rollout
+from costate.policy import rollout_policy
+from costate.scene import Model, Params
+from costate.state import State, Trajectory
+
+Policy = Callable[[State, Any, int], Any]
+
+
+class Info(NamedTuple):
+    """What step(..., info=True) tells besides the new state."""
+
+    acceleration: Any  # [..., nv], (v+ - v) / dt, differentiable
+    diverged: Any  # [...] bool: the step was not finite, the world was held where it was
+
+
+class Simulator:
+    """Steps worlds of one model forward in time, differentiably.
+
+    Parameters
+    ----------
+    model : what `Scene.build()` gave.
+    dt : step size, s. `step` and `rollout` take another one per call, also one per world and also differentiable.
+    device : "cpu".
+    dtype : torch.float64 or torch.float32, of states, controls and everything computed.
+    """
+
+    def __init__(self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
+        if torch.device(device).type != "cpu":
+            raise ValueError(f"device must be 'cpu', got {device!r}: other devices are not supported yet")
+        if dtype not in b.DTYPES:
+            raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
+        if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
+            raise ValueError(f"dt must be a positive finite number, got {dt!r}")
+        self.model, self.dt, self.device, self.dtype = model, float(dt), torch.device(device), dtype
+        self._np_dtype = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
+        self._np_dt = np.array([self.dt], dtype=self._np_dtype)
+
+    def __repr__(self) -> str:
+        return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype})"
+
+    def initial_state(self, worlds: int | tuple[int, ...] | None = None) -> State:
+        """The model's default configuration at rest: q [*worlds, nq], v [*worlds, nv]; without `worlds` one unbatched state."""
+        batch = () if worlds is None else (worlds,) if isinstance(worlds, int) else tuple(worlds)
+        if any(n < 1 for n in batch):
+            raise ValueError(f"worlds must be positive, got {worlds!r}")
+        q = torch.tensor(self.model.q0, dtype=self.dtype).expand(*batch, -1).clone()
+        return State(q, q.new_zeros(*batch, self.model.nv))
+
+    def step(
+        self, state: State, control: Any = None, params: Params | None = None, *, external: Any = None, dt: Any = None, info: bool = False
+    ) -> Any:
+        """One step: State, or (State, Info) with info=True.
+
+        control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes.
+        dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
+        """
+        if type(state.q) is np.ndarray:
+            new, at = self._step_numpy(state, control, params, external, dt)
+        else:
+            new, at = self.advance(state, control, params, external=external, dt=dt)
+            _warn_diverged(at, 1, "step")
+        if not info:
+            return new
+        h = self.dt if dt is None else dt
+        h = h.unsqueeze(-1) if isinstance(h, Tensor) and h.ndim else h
+        return new, Info((new.v - state.v) / h, at < 1)
+
+    def rollout(
+        self, state: State, controls: Tensor | Policy | None = None, params: Params | None = None, *, steps: int | None = None,
+        substeps: int = 1, external: Any = None, dt: Any = None, carry: Any = None, decay: float = 1.0, truncate: int | None = None,
+    ) -> Trajectory:  # fmt: skip
+        """Many steps. Only the states are kept; the backward pass recomputes each step from the state before it.
+
+        controls : [T, ..., nu], or a policy(state, carry, t) -> control or (control, carry), or None for no control.
+        steps : T; needed without controls. substeps : steps of dt per control, the control held.
+        external : [..., nb, 6] constant, or [T, ..., nb, 6].
+        decay : the costate is multiplied by it at every control step on its way back. truncate : it is cut every so many.
+        """
+        _check_counts(steps, substeps, decay, truncate)
+        if callable(controls) and not isinstance(controls, Tensor):
+            return rollout_policy(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate)
+        as_numpy = b.is_numpy(state.q)
+        count = self._count(controls, steps)
+        q, v, inputs, batch = self._gather(state, controls, params, external, dt, time=count)
+        spec = RolloutSpec(b.worlds(batch), count, substeps, float(decay), truncate or 0)
+        qs, vs, at = rollout(self.model.engine, spec, *inputs)
+        _warn_diverged(at, count, "rollout")
+        all_q = torch.cat((q.expand(*batch, -1).unsqueeze(0), qs.reshape(count, *batch, -1)))
+        all_v = torch.cat((v.expand(*batch, -1).unsqueeze(0), vs.reshape(count, *batch, -1)))
+        traj = Trajectory(all_q, all_v, at.reshape(batch), controls)
+        return _numpy_trajectory(traj) if as_numpy else traj
+
+    def linearize(self, state: State, control: Any = None, params: Params | None = None, *, external: Any = None, dt: Any = None) -> tuple[Any, Any]:
+        """A [..., 2nv, 2nv] and B [..., 2nv, nu] of one step, exact, in tangent coordinates: (difference(q, .), v) to (difference(q+, .), v+).
+
+        Not differentiable itself: the result has no graph.
+        """
+        with torch.no_grad():
+            _, _, inputs, batch = self._gather(state, control, params, external, dt)
+            b.check_values(self.model, q=inputs[0], v=inputs[1], control=inputs[2], external=inputs[4])
+            n, nu = 2 * self.model.nv, self.model.nu
+            if inputs[2] is None:
+                inputs = (*inputs[:2], inputs[0].new_zeros(1, nu), *inputs[3:])
+            A, B = instant(self.model.engine, Op.LINEARIZE, *inputs)
+        A, B = A.reshape(*batch, n, n), B.reshape(*batch, n, nu)
+        return (A.numpy(), B.numpy()) if b.is_numpy(state.q) else (A, B)
+
+    def advance(
+        self, state: State, control: Any, params: Params | None, *, external: Any = None, dt: Any = None, substeps: int = 1
+    ) -> tuple[State, Tensor]:
+        """`substeps` steps with one control: the new state, and [...] int: 1, or 0 where a world was held because it diverged."""
+        _, _, inputs, batch = self._gather(state, control, params, external, dt)
+        if inputs[2] is not None:
+            inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
+        q, v, at = rollout(self.model.engine, RolloutSpec(b.worlds(batch), 1, substeps), *inputs)
+        return State(q.reshape(*batch, -1), v.reshape(*batch, -1)), at.reshape(batch)
+
+    def _step_numpy(self, state: State, control: Any, params: Params | None, external: Any, dt: Any) -> tuple[State, np.ndarray]:
+        """One step of numpy arrays without a detour through torch: for one world the overhead is what counts."""
+        model, q, v = self.model, state.q, state.v
+        wanted = self._np_dtype
+        plain = type(v) is np.ndarray and q.dtype == wanted == v.dtype and q.shape[-1:] == (model.nq,) and v.shape == (*q.shape[:-1], model.nv)
+        if control is not None:
+            plain = plain and type(control) is np.ndarray and control.dtype == wanted and control.shape == (*q.shape[:-1], model.nu)
+        if not plain or external is not None or dt is not None or (params is not None and params.batch_shape):
+            # broadcasting, other shapes, and errors: the general path
+            torch_state = State(b.tensor("q", q, (model.nq,), self.dtype), b.tensor("v", v, (model.nv,), self.dtype))
+            with torch.no_grad():
+                new, at = self.advance(torch_state, control, params, external=external, dt=dt)
+            _warn_diverged(at, 1, "step")
+            return new.numpy(), at.numpy()
+        theta = b.theta(model, b.check_params(model, params), self.dtype).detach().numpy()
+        worlds = q.size // model.nq if model.nq else 1
+        q_next, v_next, at = np.empty(q.shape, wanted), np.empty(v.shape, wanted), np.empty(q.shape[:-1] or 1, np.int32)
+        inputs = (np.ascontiguousarray(q), np.ascontiguousarray(v), control if control is None else np.ascontiguousarray(control), self._np_dt)
+        bad = model.engine.tree.rollout(worlds, 1, 1, *inputs, None, theta, q_next, v_next, at)
+        if bad >= 0:
+            model.engine.raise_bad(bad, inputs)
+        if not at.all():
+            _warn_diverged(torch.from_numpy(at), 1, "step")
+        return State(q_next, v_next), at.reshape(q.shape[:-1])
+
+    def _count(self, controls: Any, steps: int | None) -> int:
+        if controls is None:
+            if steps is None:
+                raise ValueError("steps must be given where there are no controls")
+            return steps
+        shape = getattr(controls, "shape", ())
+        if len(shape) < 2:
+            raise ValueError(f"controls must have shape [T, ..., {self.model.nu}], got {tuple(shape)}")
+        if steps is not None and steps != shape[0]:
+            raise ValueError(f"steps is {steps}, but controls has {shape[0]} steps")
+        if shape[0] < 1:
+            raise ValueError("controls must have at least one step")
+        return shape[0]
+
+    def _gather(
+        self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0
+    ) -> tuple[Tensor, Tensor, tuple[Any, ...], torch.Size]:
+        """Check and flatten: q and v as tensors, the engine's six inputs, and the batch shape. time > 0: controls have a time axis."""
+        model, params = self.model, b.check_params(self.model, params)
+        if not isinstance(state, State):
+            raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
+        q = b.tensor("q", state.q, (model.nq,), self.dtype)
+        v = b.tensor("v", state.v, (model.nv,), self.dtype)
+        th = b.theta(model, params, self.dtype)
+        h = _step_size(self.dt if dt is None else dt, self.dtype)
+        shapes = {"q": q.shape[:-1], "v": v.shape[:-1], "params": th.shape[:-1], "dt": h.shape}
+        lead = 1 if time else 0
+        if control is not None:
+            control = b.tensor("control", control, (model.nu,), self.dtype)
+            shapes["control"] = control.shape[lead:-1]
+        if external is not None:
+            external = b.tensor("external", external, (model.nb, 6), self.dtype)
+            timed = bool(time) and external.ndim == 2 + 1 + len(b.broadcast(shapes)) and external.shape[0] == time
+            shapes["external"] = external.shape[1 if timed else 0 : -2]
+        batch = b.broadcast(shapes)
+        n = b.worlds(batch)
+        if control is not None:
+            control = control.expand(time, *batch, -1).reshape(time, n, -1) if time else b.rows(control, batch, model.nu)
+        if external is not None:
+            flat = external.flatten(-2)
+            external = flat.expand(time, *batch, -1).reshape(time, n, -1) if timed else b.rows(flat, batch, 6 * model.nb)
+        h = h.reshape(1, 1) if h.ndim == 0 else h.expand(batch).reshape(-1, 1)
+        inputs = (b.rows(q, batch, model.nq), b.rows(v, batch, model.nv), control, h, external, b.theta_rows(th, batch))
+        return q, v, inputs, batch
+
+
+def _step_size(dt: Any, dtype: torch.dtype) -> Tensor:
+    h = dt if isinstance(dt, Tensor) else torch.tensor(dt, dtype=dtype)
+    if h.dtype != dtype:
+        raise TypeError(f"dt must be {dtype}, got {h.dtype}")
+    if not torch._C._functorch.is_functorch_wrapped_tensor(h) and not bool((h.detach() > 0).all()):
+        raise ValueError(f"dt must be positive, got {h.detach()}")
+    return h
+
+
+def _check_counts(steps: int | None, substeps: int, decay: float, truncate: int | None) -> None:
+    for name, n in (("steps", steps), ("substeps", substeps), ("truncate", truncate)):
+        if n is not None and (not isinstance(n, int) or n < 1):
+            raise ValueError(f"{name} must be a positive int, got {n!r}")
+    if not (math.isfinite(decay) and 0 <= decay <= 1):
+        raise ValueError(f"decay must be between 0 and 1, got {decay!r}")
+
+
+def _warn_diverged(at: Tensor, steps: int, where: str) -> None:
+    """Say which worlds stopped being finite; they are held and give no gradient."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(at) or bool((at >= steps).all()):
+        return
+    flat = at.reshape(-1)
+    first = int(flat.argmin())
+    count = int((flat < steps).sum())
+    warnings.warn(
+        f"{where}: {count} of {flat.numel()} worlds diverged (first world {first}, after {int(flat[first])} finite steps); "
+        "they are held where they last were finite and give no gradient",
+        RuntimeWarning, stacklevel=3,
+    )  # fmt: skip
+
+
+def _numpy_trajectory(traj: Trajectory) -> Trajectory:
+    controls = traj.controls.detach().numpy() if isinstance(traj.controls, Tensor) else traj.controls
+    return Trajectory(traj.q.detach().numpy(), traj.v.detach().numpy(), traj.diverged_at.numpy(), controls)

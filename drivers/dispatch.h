@@ -1,0 +1,15 @@
+// From a call on arrays to the right instruction set, lane width and threads, and the ordered sum of shared bars.
+#pragma once
+#include "kernels.h"
+
+namespace costate {
+
+const char* instruction_set();            // "avx512", "avx2" or "base"
+void set_instruction_set(const char* s);  // for tests; throws std::invalid_argument for one that this machine lacks
+
+template <class E>
+void run(OpCall<E>& call);
+template <class E>
+void run(RolloutCall<E>& call);
+
+}  // namespace costate

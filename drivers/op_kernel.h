@@ -1,0 +1,148 @@
+// Functions of one instant, pack by pack: load, call the core, store. The adjoint recomputes the forward for its trace.
+#pragma once
+#include "../core/query.h"
+#include "lanes.h"
+
+CS_BEGIN
+
+template <class T>
+struct OpBuffers {
+  Trace<T> tr;
+  Bars<T> bar;
+  T *in[6], *out[3], *in_bar[6], *out_bar[3];
+  T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
+};
+
+template <class T>
+inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, Arena<T>& m) {
+  OpBuffers<T> b;
+  b.tr = trace_map(t, m);
+  b.bar = bars_map(t, m);
+  for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(s.in[k]);
+  for (int k = 0; k < s.n_out; k++) b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(s.out[k]);
+  b.q1 = m.template take<T>(t.nq), b.q2 = m.template take<T>(t.nq), b.tangent = m.template take<T>(2 * t.nv);
+  return b;
+}
+
+// rows of A and B, one unit costate at a time through the step's adjoint; tangent coordinates
+template <class T>
+inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
+  Params<T> th = params_map(t, b.in[5]), none = params_map(t, static_cast<T*>(nullptr));
+  Inputs<T> in = {b.in[0], b.in[1], b.in[2], b.in[3][0], external};
+  T *q_next = b.q1, *v_next = b.q2, *cotangent = b.tangent;
+  step(t, th, b.tr, in, q_next, v_next);
+  int n = 2 * t.nv;
+  for (int i = 0; i < n; i++) {
+    clear(cotangent, n);
+    cotangent[i] = T(1);
+    T *row = b.out[0] + i * n, *control = b.out[1] + i * t.nu;
+    clear(row, n), clear(control, t.nu);
+    InputBars<T> in_bar = {row, row + t.nv, control, T(0), nullptr};
+    step_adj(t, th, b.tr, in, v_next, cotangent, cotangent + t.nv, b.bar, none, in_bar);
+  }
+}
+
+template <class T>
+inline void op_forward(int op, const Tree& t, const OpBuffers<T>& b, const T* external) {
+  T* const* in = b.in;
+  T* const* out = b.out;
+  switch (op) {
+    case kJointForces: joint_forces(t, params_map(t, in[4]), b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2], out[0]); break;
+    case kAcceleration:
+      acceleration(t, params_map(t, in[4]), b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2]);
+      for (int d = 0; d < t.nv; d++) out[0][d] = b.tr.acc[d];
+      break;
+    case kMassMatrix: mass_matrix(t, params_map(t, in[1]), b.tr, in[0], out[0]); break;
+    case kPoses: poses(t, params_map(t, in[2]), b.tr, in[0], in[1], out[0], out[1], out[2]); break;
+    case kIntegrate:
+      normalise(t, in[0], b.q1);
+      integrate(t, b.q1, T(1), in[1], out[0]);
+      break;
+    case kDifference:
+      normalise(t, in[0], b.q1), normalise(t, in[1], b.q2);
+      difference(t, b.q1, b.q2, out[0]);
+      break;
+    case kPrepare: prepare(t, in[0], out[0]); break;
+    default: linearize(t, b, external); break;
+  }
+}
+// adjoint: after op_forward on the same buffers; in_bar cleared by the caller.   linearize has none, the binding refuses it
+template <class T>
+inline void op_adjoint(int op, const Tree& t, const OpBuffers<T>& b, const T* external, bool theta_wanted) {
+  T* const* in = b.in;
+  T* const* bar = b.in_bar;
+  T* const* g = b.out_bar;
+  OpShape s = op_shape(op, t);
+  Params<T> th = params_map(t, in[s.n_in - 1]), th_bar = params_map(t, theta_wanted ? bar[s.n_in - 1] : nullptr);
+  T* tangent = b.tangent;
+  clear(tangent, 2 * t.nv);
+  InputBars<T> in_bar = {tangent, bar[1], nullptr, T(0), bar[3]};
+  switch (op) {
+    case kJointForces:
+      joint_forces_adj(t, th, b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2], g[0], b.bar, th_bar, in_bar, bar[2]);
+      break;
+    case kAcceleration:
+      bars_clear(t, b.bar);
+      for (int d = 0; d < t.nv; d++) b.bar.u[d] = g[0][d];
+      acceleration_adj(t, th, b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, b.bar, th_bar, in_bar);
+      for (int d = 0; d < t.nv; d++) tangent[d] += b.bar.q[d], bar[2][d] += b.bar.u[d];
+      break;
+    case kMassMatrix: mass_matrix_adj(t, th, b.tr, g[0], b.bar, th_bar, tangent); break;
+    case kPoses: poses_adj(t, th, b.tr, in[1], g[0], g[1], g[2], b.bar, th_bar, tangent, bar[1]); break;
+    case kIntegrate: {
+      T h_bar = T(0);
+      tangent_bars(t, b.out[0], g[0], tangent + t.nv);
+      integrate_adj(t, T(1), in[1], tangent + t.nv, tangent, h_bar, bar[1]);
+      break;
+    }
+    case kDifference:
+      difference_adj(t, b.q1, b.q2, g[0], tangent, tangent + t.nv);
+      normalise_adj(t, in[1], tangent + t.nv, bar[1]);
+      break;
+    default: prepare_adj(t, in[0], g[0], bar[0]); return;
+  }
+  normalise_adj(t, in[0], tangent, bar[0]);
+}
+
+template <class T, class E>
+inline void run_op(const OpCall<E>& c, long lo, long hi, void* scratch) {
+  const Tree& t = *c.tree;
+  OpShape s = op_shape(c.op, t);
+  Arena<T> arena{static_cast<T*>(scratch), 0};
+  OpBuffers<T> b = op_buffers(t, s, arena);
+  bool keep[64];
+  for (bool& k : keep) k = true;
+  int ext = c.op == kLinearize ? 4 : 3;
+  bool has_ext = c.op == kJointForces || c.op == kAcceleration || c.op == kLinearize;
+  for (long p = lo; p < hi; p++) {
+    Group g = group<T>(p, c.worlds);
+    for (int k = 0; k < s.n_in; k++)
+      if (c.in[k].data && (c.in[k].stride || p == lo)) load(c.in[k], g, s.in[k], b.in[k]);
+    const T* external = has_ext && c.in[ext].data ? b.in[ext] : nullptr;
+    op_forward(c.op, t, b, external);
+    if (!c.adjoint) {
+      for (int k = 0; k < s.n_out; k++)
+        if (c.out[k].data) store(c.out[k], g, s.out[k], b.out[k]);
+      continue;
+    }
+    for (int k = 0; k < s.n_out; k++) {
+      if (c.out_bar[k].data)
+        load(c.out_bar[k], g, s.out[k], b.out_bar[k]);
+      else
+        clear(b.out_bar[k], s.out[k]);
+    }
+    for (int k = 0; k < s.n_in; k++) clear(b.in_bar[k], s.in[k]);
+    op_adjoint(c.op, t, b, external, c.in_bar[s.n_in - 1].data != nullptr);
+    for (int k = 0; k < s.n_in; k++)
+      if (c.in_bar[k].data) store_bar(c.in_bar[k], g, s.in[k], b.in_bar[k], keep);
+  }
+}
+
+template <class T, class E>
+inline size_t op_scratch(const OpCall<E>& c) {
+  Arena<T> count{nullptr, 0};
+  op_buffers(*c.tree, op_shape(c.op, *c.tree), count);
+  return count.used * sizeof(T);
+}
+
+CS_END

@@ -1,0 +1,15 @@
+// A pool of threads that split a range. Results never depend on it: every pack writes its own memory.
+#pragma once
+#include <cstddef>
+#include <functional>
+
+namespace costate {
+
+int num_threads();
+void set_num_threads(int n);
+
+// body(lo, hi, scratch) on pieces of [0, n); each piece has `bytes` of 64-byte aligned scratch of its thread's own. n = 1 or one
+// thread: runs here, at once. Safe after fork (a child starts its own pool).
+void parallel_for(long n, size_t bytes, const std::function<void(long, long, void*)>& body);
+
+}  // namespace costate

@@ -1,0 +1,187 @@
+// Many steps of a pack, and their adjoint. Forward keeps (q, v) after every control step and nothing else; the adjoint goes
+// back from one to the one before, recomputing the substeps between.
+//
+// A world whose state stops being finite is held where it last was finite and flagged; it gives no gradient. Its lane-mates
+// never notice.
+#pragma once
+#include "../core/step.h"
+#include "lanes.h"
+
+CS_BEGIN
+
+template <class T>
+struct RolloutBuffers {
+  Trace<T> tr;
+  Bars<T> bar;
+  T *in[kRolloutInputs], *in_bar[kRolloutInputs];
+  T *q, *v;            // the current control step's start and its substeps: [substeps + 1, n]
+  T *q_next, *v_next;  // one step ahead
+  T *q_tan, *v_bar;    // the costate, tangent
+  T *q_amb;            // an incoming bar of q
+  T *q_acc, *v_acc;    // the costate one substep back
+};
+
+template <class T>
+inline RolloutBuffers<T> rollout_buffers(const Tree& t, long substeps, Arena<T>& m) {
+  RolloutBuffers<T> b;
+  int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = int(substeps) + 1;
+  b.tr = trace_map(t, m);
+  b.bar = bars_map(t, m);
+  for (int k = 0; k < kRolloutInputs; k++) b.in[k] = m.template take<T>(sizes[k]), b.in_bar[k] = m.template take<T>(sizes[k]);
+  b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
+  b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);
+  b.q_tan = m.template take<T>(t.nv), b.v_bar = m.template take<T>(t.nv);
+  b.q_amb = m.template take<T>(t.nq), b.q_acc = m.template take<T>(t.nv), b.v_acc = m.template take<T>(t.nv);
+  return b;
+}
+
+// which lanes are finite: x - x is 0 for numbers, NaN for the rest
+template <class T>
+inline T finite_sum(const T* q, int nq, const T* v, int nv) {
+  T s = T(0);
+  for (int i = 0; i < nq; i++) s += q[i] - q[i];
+  for (int i = 0; i < nv; i++) s += v[i] - v[i];
+  return s;
+}
+
+template <class T, class E>
+inline Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>& b, const T* q, const T* v) {
+  return {q, v, c.in[kU].data ? b.in[kU] : nullptr, b.in[kH][0], c.in[kExternal].data ? b.in[kExternal] : nullptr};
+}
+
+// what stays the same over the steps; controls and time-varying wrenches are loaded step by step
+template <class T, class E>
+inline void load_constants(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, bool first) {
+  const Tree& t = *c.tree;
+  load(c.in[kH], g, 1, b.in[kH]);
+  if (c.in[kTheta].stride || first) load(c.in[kTheta], g, params_size(t), b.in[kTheta]);
+  if (c.in[kExternal].data && !c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal]);
+}
+template <class T, class E>
+inline void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
+  const Tree& t = *c.tree;
+  if (c.in[kU].data) load(c.in[kU], g, t.nu, b.in[kU], step);
+  if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
+}
+
+template <class T, class E>
+inline void rollout_forward(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+  const Tree& t = *c.tree;
+  Params<T> th = params_map(t, b.in[kTheta]);
+  bool alive[64];
+  for (int l = 0; l < lanes<T>; l++) alive[l] = true;
+  for (int l = 0; l < g.count; l++) c.diverged_at[g.first + l] = int(c.steps);
+  load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
+  for (long s = 0; s < c.steps; s++) {
+    load_step(c, b, g, s);
+    for (long k = 0; k < c.substeps; k++) {
+      step(t, th, b.tr, rollout_inputs(c, b, b.q, b.v), b.q_next, b.v_next);
+      T ok = finite_sum(b.q_next, t.nq, b.v_next, t.nv);
+      bool all = true;
+      for (int l = 0; l < lanes<T>; l++) {
+        if (alive[l] && !(lane(ok, l) == E(0))) {
+          alive[l] = false;
+          if (l < g.count) c.diverged_at[g.first + l] = int(s);
+        }
+        all = all && alive[l];
+      }
+      for (int i = 0; i < t.nq && all; i++) b.q[i] = b.q_next[i];
+      for (int i = 0; i < t.nv && all; i++) b.v[i] = b.v_next[i];
+      for (int l = 0; l < lanes<T> && !all; l++) {
+        if (!alive[l]) continue;
+        for (int i = 0; i < t.nq; i++) set_lane(b.q[i], l, lane(b.q_next[i], l));
+        for (int i = 0; i < t.nv; i++) set_lane(b.v[i], l, lane(b.v_next[i], l));
+      }
+    }
+    store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
+  }
+}
+
+// adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
+template <class T, class E>
+inline void control_step_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long s, const Params<T>& th, const Params<T>& th_bar) {
+  const Tree& t = *c.tree;
+  if (s == 0) {
+    load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
+  } else {
+    load(c.q, g, t.nq, b.q, s - 1), load(c.v, g, t.nv, b.v, s - 1);
+  }
+  for (long k = 0; k + 1 < c.substeps; k++)
+    step(t, th, b.tr, rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv), b.q + (k + 1) * t.nq, b.v + (k + 1) * t.nv);
+  clear(b.in_bar[kU], t.nu);
+  for (long k = c.substeps - 1; k >= 0; k--) {
+    Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
+    step(t, th, b.tr, in, b.q_next, b.v_next);
+    clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
+    InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0], c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
+    step_adj(t, th, b.tr, in, b.v_next, b.q_tan, b.v_bar, b.bar, th_bar, in_bar);
+    b.in_bar[kH][0] = in_bar.h;
+    for (int d = 0; d < t.nv; d++) b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d];
+  }
+}
+
+template <class T, class E>
+inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+  const Tree& t = *c.tree;
+  int P = params_size(t), next = 6 * t.nb;
+  bool keep[64];
+  for (int l = 0; l < g.count; l++) keep[l] = c.diverged_at[g.first + l] >= c.steps;
+  const Array<E>* bar = c.in_bar;
+  Params<T> th = params_map(t, b.in[kTheta]), th_bar = params_map(t, bar[kTheta].data ? b.in_bar[kTheta] : nullptr);
+  clear(b.in_bar[kTheta], P), clear(b.in_bar[kH], 1), clear(b.in_bar[kExternal], next);
+  clear(b.q_tan, t.nv), clear(b.v_bar, t.nv);
+  for (long s = c.steps - 1; s >= 0; s--) {
+    // the loss's own share at the state after step s
+    if (c.q_bar.data) {
+      load(c.q, g, t.nq, b.q_next, s), load(c.q_bar, g, t.nq, b.q_amb, s);
+      tangent_bars(t, b.q_next, b.q_amb, b.q_tan);
+    }
+    if (c.v_bar.data) {
+      load(c.v_bar, g, t.nv, b.v_next, s);
+      for (int d = 0; d < t.nv; d++) b.v_bar[d] += b.v_next[d];
+    }
+    load_step(c, b, g, s);
+    control_step_adj(c, b, g, s, th, th_bar);
+    bool cut = c.truncate && s > 0 && s % c.truncate == 0;
+    T scale = T(cut ? E(0) : c.decay);
+    for (int d = 0; d < t.nv; d++) b.q_tan[d] *= scale, b.v_bar[d] *= scale;
+    if (bar[kU].data) store_bar(bar[kU], g, t.nu, b.in_bar[kU], keep, s);
+    if (bar[kExternal].data && bar[kExternal].time) {
+      store_bar(bar[kExternal], g, next, b.in_bar[kExternal], keep, s);
+      clear(b.in_bar[kExternal], next);
+    }
+  }
+  if (bar[kQ].data) {
+    load(c.in[kQ], g, t.nq, b.q);
+    clear(b.q_amb, t.nq);
+    normalise_adj(t, b.q, b.q_tan, b.q_amb);
+    store_bar(bar[kQ], g, t.nq, b.q_amb, keep);
+  }
+  if (bar[kV].data) store_bar(bar[kV], g, t.nv, b.v_bar, keep);
+  if (bar[kH].data) store_bar(bar[kH], g, 1, b.in_bar[kH], keep);
+  if (bar[kExternal].data && !bar[kExternal].time) store_bar(bar[kExternal], g, next, b.in_bar[kExternal], keep);
+  if (bar[kTheta].data) store_bar(bar[kTheta], g, P, b.in_bar[kTheta], keep);
+}
+
+template <class T, class E>
+inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
+  Arena<T> arena{static_cast<T*>(scratch), 0};
+  RolloutBuffers<T> b = rollout_buffers(*c.tree, c.substeps, arena);
+  for (long p = lo; p < hi; p++) {
+    Group g = group<T>(p, c.worlds);
+    load_constants(c, b, g, p == lo);
+    if (c.adjoint)
+      rollout_adj(c, b, g);
+    else
+      rollout_forward(c, b, g);
+  }
+}
+
+template <class T, class E>
+inline size_t rollout_scratch(const RolloutCall<E>& c) {
+  Arena<T> count{nullptr, 0};
+  rollout_buffers(*c.tree, c.substeps, count);
+  return count.used * sizeof(T);
+}
+
+CS_END

@@ -1,0 +1,132 @@
+// Every header of core/ as device code: one thread per world, scratch memory from a pointer. Compiled, never run.
+//
+// What test_compile.py looks for is that nvcc accepts it: no host-only function, container or intrinsic may hide in core/.
+// Each kernel calls one function and its adjoint, with a world's numbers one after the other, as a driver would.
+#include "../../core/base/config.h"
+#include "../../core/base/dual.h"
+#include "../../core/base/pack.h"
+#include "../../core/base/scalar.h"
+#include "../../core/data/model.h"
+#include "../../core/data/params.h"
+#include "../../core/data/trace.h"
+#include "../../core/math/mat3.h"
+#include "../../core/math/quat.h"
+#include "../../core/math/spatial.h"
+#include "../../core/math/trig.h"
+#include "../../core/math/vec3.h"
+#include "../../core/ops/actuate.h"
+#include "../../core/ops/inertia.h"
+#include "../../core/ops/integrate.h"
+#include "../../core/ops/inverse_dynamics.h"
+#include "../../core/ops/joint/ball.h"
+#include "../../core/ops/joint/fixed.h"
+#include "../../core/ops/joint/frame.h"
+#include "../../core/ops/joint/free.h"
+#include "../../core/ops/joint/planar.h"
+#include "../../core/ops/joint/prismatic.h"
+#include "../../core/ops/joint/revolute.h"
+#include "../../core/ops/kinematics.h"
+#include "../../core/ops/passive.h"
+#include "../../core/ops/prepare.h"
+#include "../../core/ops/solve.h"
+#include "../../core/ops/velocity.h"
+#include "../../core/query.h"
+#include "../../core/step.h"
+
+// A using-directive at global scope would make the sqrt in CUDA's own headers ambiguous, which come last on the host side
+namespace costate {
+
+// What a kernel is given: inputs x, outputs y, bars of both, and scratch, `stride` numbers per world
+template <class T> struct Call {
+  Tree t;
+  int worlds, stride;
+  const T *q, *v, *u, *theta, *external;
+  T *y, *y_bar, *q_bar, *v_bar, *u_bar, *theta_bar, *external_bar, *scratch;
+};
+
+// One world's share of it
+template <class T> struct Mine {
+  Trace<T> tr;
+  Bars<T> bar;
+  Params<T> th, th_bar;
+  Inputs<T> in;
+  InputBars<T> in_bar;
+  T *y, *y_bar;
+  bool real;
+
+  __device__ explicit Mine(const Call<T>& c) {
+    int w = blockIdx.x * blockDim.x + threadIdx.x, n = w * c.stride;
+    real = w < c.worlds;
+    Arena<T> arena{c.scratch + n, 0};
+    tr = trace_map(c.t, arena), bar = bars_map(c.t, arena);
+    th = params_map(c.t, arena.template take<T>(params_size(c.t)));
+    th_bar = params_map(c.t, c.theta_bar + n);
+    in = {c.q + n, c.v + n, c.u + n, T(0.01), c.external + n};
+    in_bar = {c.q_bar + n, c.v_bar + n, c.u_bar + n, T(0), c.external_bar + n};
+    y = c.y + n, y_bar = c.y_bar + n;
+    prepare(c.t, const_cast<T*>(c.theta) + n, &th.gravity->x);
+  }
+};
+
+template <class T> __global__ void step_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  T* v_next = m.y + c.t.nq;
+  step(c.t, m.th, m.tr, m.in, m.y, v_next);
+  step_adj(c.t, m.th, m.tr, m.in, v_next, m.y_bar, m.y_bar + c.t.nv, m.bar, m.th_bar, m.in_bar);
+  normalise_adj(c.t, m.in.q, m.in_bar.q, m.y);
+  tangent_bars(c.t, m.in.q, m.y, m.in_bar.q);
+}
+
+template <class T> __global__ void acceleration_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  acceleration(c.t, m.th, m.tr, m.in, m.in.u);
+  bars_clear(c.t, m.bar);
+  for (int d = 0; d < c.t.nv; d++) m.bar.u[d] = m.y_bar[d];
+  acceleration_adj(c.t, m.th, m.tr, m.in, m.bar, m.th_bar, m.in_bar);
+}
+
+template <class T> __global__ void poses_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  int at_v = 7 * c.t.nb, at_S = 13 * c.t.nb;
+  poses(c.t, m.th, m.tr, m.in.q, m.in.v, m.y, m.y + at_v, m.y + at_S);
+  poses_adj(c.t, m.th, m.tr, m.in.v, m.y_bar, m.y_bar + at_v, m.y_bar + at_S, m.bar, m.th_bar, m.in_bar.q, m.in_bar.v);
+}
+
+template <class T> __global__ void mass_matrix_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  mass_matrix(c.t, m.th, m.tr, m.in.q, m.y);
+  mass_matrix_adj(c.t, m.th, m.tr, m.y_bar, m.bar, m.th_bar, m.in_bar.q);
+}
+
+template <class T> __global__ void joint_forces_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  joint_forces(c.t, m.th, m.tr, m.in, m.in.u, m.y);
+  joint_forces_adj(c.t, m.th, m.tr, m.in, m.in.u, m.y_bar, m.bar, m.th_bar, m.in_bar, m.in_bar.u);
+}
+
+template <class T> __global__ void manifold_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  integrate(c.t, m.in.q, m.in.h, m.in.v, m.y);
+  integrate_adj(c.t, m.in.h, m.in.v, m.y_bar, m.in_bar.q, m.in_bar.h, m.in_bar.v);
+  difference(c.t, m.in.q, m.y, m.in_bar.v);
+  difference_adj(c.t, m.in.q, m.y, m.y_bar, m.in_bar.q, m.in_bar.u);
+  prepare_adj(c.t, const_cast<T*>(c.theta), &m.th_bar.gravity->x, c.theta_bar);
+}
+
+#define INSTANTIATE(T)                                      \
+  template __global__ void step_kernel<T>(Call<T>);         \
+  template __global__ void acceleration_kernel<T>(Call<T>); \
+  template __global__ void poses_kernel<T>(Call<T>);        \
+  template __global__ void mass_matrix_kernel<T>(Call<T>);  \
+  template __global__ void joint_forces_kernel<T>(Call<T>); \
+  template __global__ void manifold_kernel<T>(Call<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace costate
