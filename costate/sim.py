@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import empty
 import torch
 from torch import Tensor
 
@@ -50,10 +52,14 @@ class Simulator:
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         self.model, self.dt, self.device, self.dtype = model, float(dt), torch.device(device), dtype
         self._np_dtype = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
+        self._q_shape, self._v_shape = (model.nq,), (model.nv,)
         self._np_dt = np.array([self.dt], dtype=self._np_dtype)
 
     def __repr__(self) -> str:
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.model, self.dt, str(self.device), self.dtype)
 
     def initial_state(self, worlds: int | tuple[int, ...] | None = None) -> State:
         """The model's default configuration at rest: q [*worlds, nq], v [*worlds, nv]; without `worlds` one unbatched state."""
@@ -71,7 +77,13 @@ class Simulator:
         control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes.
         dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
         """
-        if type(state.q) is np.ndarray:
+        q, v = state.q, state.v
+        if type(q) is np.ndarray:
+            plain = params is None and external is None and dt is None and not info
+            if plain and type(v) is np.ndarray and q.shape == self._q_shape and v.shape == self._v_shape:
+                one = self._step_one(q, v, control)
+                if one is not None:
+                    return one
             new, at = self._step_numpy(state, control, params, external, dt)
         else:
             new, at = self.advance(state, control, params, external=external, dt=dt)
@@ -133,29 +145,30 @@ class Simulator:
         return State(q.reshape(*batch, -1), v.reshape(*batch, -1)), at.reshape(batch)
 
     def _step_numpy(self, state: State, control: Any, params: Params | None, external: Any, dt: Any) -> tuple[State, np.ndarray]:
-        """One step of numpy arrays without a detour through torch: for one world the overhead is what counts."""
-        model, q, v = self.model, state.q, state.v
-        wanted = self._np_dtype
-        plain = type(v) is np.ndarray and q.dtype == wanted == v.dtype and q.shape[-1:] == (model.nq,) and v.shape == (*q.shape[:-1], model.nv)
-        if control is not None:
-            plain = plain and type(control) is np.ndarray and control.dtype == wanted and control.shape == (*q.shape[:-1], model.nu)
-        if not plain or external is not None or dt is not None or (params is not None and params.batch_shape):
-            # broadcasting, other shapes, and errors: the general path
-            torch_state = State(b.tensor("q", q, (model.nq,), self.dtype), b.tensor("v", v, (model.nv,), self.dtype))
-            with torch.no_grad():
-                new, at = self.advance(torch_state, control, params, external=external, dt=dt)
-            _warn_diverged(at, 1, "step")
-            return new.numpy(), at.numpy()
-        theta = b.theta(model, b.check_params(model, params), self.dtype).detach().numpy()
-        worlds = q.size // model.nq if model.nq else 1
-        q_next, v_next, at = np.empty(q.shape, wanted), np.empty(v.shape, wanted), np.empty(q.shape[:-1] or 1, np.int32)
-        inputs = (np.ascontiguousarray(q), np.ascontiguousarray(v), control if control is None else np.ascontiguousarray(control), self._np_dt)
-        bad = model.engine.tree.rollout(worlds, 1, 1, *inputs, None, theta, q_next, v_next, at)
-        if bad >= 0:
-            model.engine.raise_bad(bad, inputs)
-        if not at.all():
-            _warn_diverged(torch.from_numpy(at), 1, "step")
-        return State(q_next, v_next), at.reshape(q.shape[:-1])
+        """A step of numpy arrays: through torch, with its broadcasting and its errors."""
+        model = self.model
+        torch_state = State(b.tensor("q", state.q, (model.nq,), self.dtype), b.tensor("v", state.v, (model.nv,), self.dtype))
+        with torch.no_grad():
+            new, at = self.advance(torch_state, control, params, external=external, dt=dt)
+        _warn_diverged(at, 1, "step")
+        return new.numpy(), at.numpy()
+
+    def _step_one(self, q: np.ndarray, v: np.ndarray, control: np.ndarray | None) -> State | None:
+        """One world in numpy, straight to the engine: its overhead is what counts. None: something needs a closer look."""
+        q_next, v_next = empty(self._q_shape, q.dtype), empty(self._v_shape, v.dtype)
+        try:
+            bad = self._native_step(q, v, control, self._np_dt, self._np_theta, q_next, v_next)
+        except (TypeError, ValueError, BufferError):
+            return None
+        return State(q_next, v_next) if bad == -1 else None
+
+    @cached_property
+    def _np_theta(self) -> np.ndarray:
+        return b.theta(self.model, b.default_params(self.model), self.dtype).numpy()
+
+    @cached_property
+    def _native_step(self) -> Callable[..., int]:
+        return self.model.engine.tree.step_one
 
     def _count(self, controls: Any, steps: int | None) -> int:
         if controls is None:
@@ -201,6 +214,10 @@ class Simulator:
         h = h.reshape(1, 1) if h.ndim == 0 else h.expand(batch).reshape(-1, 1)
         inputs = (b.rows(q, batch, model.nq), b.rows(v, batch, model.nv), control, h, external, b.theta_rows(th, batch))
         return q, v, inputs, batch
+
+
+def _rebuild(model: Model, dt: float, device: str, dtype: torch.dtype) -> Simulator:
+    return Simulator(model, dt, device=device, dtype=dtype)
 
 
 def _step_size(dt: Any, dtype: torch.dtype) -> Tensor:

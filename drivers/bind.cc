@@ -212,6 +212,23 @@ void rollout_adj_call(const PyTree& t, long worlds, long steps, long substeps, c
   run(c);
 }
 
+// one step of one world with as little ceremony as possible: -1, a code of check_inputs, or -2 if the step was not finite
+template <class E>
+long step_one_call(const PyTree& t, const nb::handle* inputs, nb::handle q, nb::handle v) {
+  RolloutCall<E> c{};
+  c.tree = &t.tree, c.worlds = c.steps = c.substeps = 1;
+  RolloutInputs<E> in;
+  in.fill(c, inputs, c.in, false);
+  Buffer bq(q, "q", true), bv(v, "v", true);
+  c.q = array<E>(bq, "q", t.tree.nq, 1), c.v = array<E>(bv, "v", t.tree.nv, 1);
+  int diverged_at = 1;
+  c.diverged_at = &diverged_at;
+  long bad = check_inputs(c, in);
+  if (bad >= 0) return bad;
+  run(c);  // a few microseconds: the GIL stays
+  return diverged_at ? -1 : -2;
+}
+
 void check_counts(long worlds, long steps, long substeps) {
   if (worlds < 1 || steps < 1 || substeps < 1) throw nb::value_error("worlds, steps and substeps must be at least 1");
 }
@@ -274,6 +291,13 @@ NB_MODULE(_core, m) {
            },
            nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
            nb::arg("external").none(), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"), nb::arg("diverged_at"))
+      .def("step_one",
+           [](const PyTree& t, H q, H v, H u, H h, H theta, H q_out, H v_out) {
+             const H in[] = {q, v, u, h, Py_None, theta};
+             bool is_double = Buffer(q, "q", false).kind() == 'd';
+             return is_double ? step_one_call<double>(t, in, q_out, v_out) : step_one_call<float>(t, in, q_out, v_out);
+           },
+           nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
       .def("rollout_adj",
            [](const PyTree& t, long worlds, long steps, long substeps, nb::sequence inputs, H q, H v, H diverged_at, H q_bar, H v_bar,
               nb::sequence bars, double decay, long truncate) {

@@ -69,6 +69,7 @@ void run_packs(Call& c, int n_in, const int* sizes, size_t (*bytes)(const Call&,
   bool one = c.worlds == 1;
   int lanes = one ? 1 : kernels(E()).lanes;
   long packs = (c.worlds + lanes - 1) / lanes;
+  if (packs == 1 && !c.adjoint) return kernel(c, one, 0, 1, thread_scratch(bytes(c, one)));
   SharedBars<E> shared;
   shared.memory.reserve(n_in);
   if (c.adjoint)

@@ -124,6 +124,8 @@ void set_num_threads(int n) {
   wanted = n;
 }
 
+void* thread_scratch(size_t bytes) { return scratch.at_least(bytes); }
+
 void parallel_for(long n, size_t bytes, const std::function<void(long, long, void*)>& body) {
   if (n <= 0) return;
   if (n == 1 || num_threads() == 1) return body(0, n, scratch.at_least(bytes));

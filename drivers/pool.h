@@ -8,8 +8,11 @@ namespace costate {
 int num_threads();
 void set_num_threads(int n);
 
-// body(lo, hi, scratch) on pieces of [0, n); each piece has `bytes` of 64-byte aligned scratch of its thread's own. n = 1 or one
-// thread: runs here, at once. Safe after fork (a child starts its own pool).
+// 64-byte aligned memory of the calling thread, kept for the next call
+void* thread_scratch(size_t bytes);
+
+// body(lo, hi, scratch) on pieces of [0, n); each piece has `bytes` of its thread's scratch. n = 1 or one thread: runs here, at
+// once. Safe after fork (a child starts its own pool).
 void parallel_for(long n, size_t bytes, const std::function<void(long, long, void*)>& body);
 
 }  // namespace costate

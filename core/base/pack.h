@@ -63,6 +63,15 @@ CS_FN bool test(M m, int l) {
   return m.m[l] != 0;
 }
 
+// is no lane of a mask set? For skipping work whose result would be thrown away in every lane
+CS_FN bool none(bool m) { return !m; }
+template <class M>
+CS_FN bool none(M m) {
+  bool any = false;
+  for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) any |= m.m[l] != 0;
+  return !any;
+}
+
 // widths without an intrinsic below: unfused, and lane by lane
 template <class E, int N>
 CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) {

@@ -46,19 +46,20 @@ CS_OP void kinematics(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
     JointFrame<T> pre = joint_frame(t, th, tr, b);
     JointArgs<T> j = joint_args(t, th, tr, b);
     Quat<T> quat;
+    Mat3<T> R;
     Vec3<T> p;
     switch (t.joint[b]) {
-      case kFixed: fixed_place(pre, quat, p); break;
-      case kRevolute: revolute_place(pre, j, quat, p); break;
-      case kPrismatic: prismatic_place(pre, j, quat, p); break;
-      case kBall: ball_place(pre, j, quat, p); break;
-      case kFree: free_place(j, quat, p); break;
-      default: planar_place(pre, j, quat, p); break;
+      case kFixed: fixed_place(pre, quat, R, p); break;
+      case kRevolute: revolute_place(pre, j, quat, R, p); break;
+      case kPrismatic: prismatic_place(pre, j, quat, R, p); break;
+      case kBall: ball_place(pre, j, quat, R, p); break;
+      case kFree: free_place(j, quat, R, p); break;
+      default: planar_place(pre, j, quat, R, p); break;
     }
     if (root) tr.origin[b] = p, p = zero3<T>();
     tr.quat[b] = quat;
     tr.p[b] = p;
-    const Mat3<T> R = tr.R[b] = matrix(quat);
+    tr.R[b] = R;
     Motion<T>* S = tr.S + t.v_adr[b];
     switch (t.joint[b]) {
       case kFixed: break;

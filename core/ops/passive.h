@@ -20,9 +20,14 @@ CS_OP void passive(const Tree& t, const Params<T>& th, const T* q, const T* rate
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);
     T k = th.stiffness[b];
     for (int i = 0; i < n; i++) tau[d + i] = fma(k, q[a + i] - th.rest[a + i], tau[d + i]);
-    if (!joint_turns(t.joint[b])) continue;
+    // most turning joints have no spring; a lane without one keeps its tau to the last bit, whatever its lane-mates have
+    auto slack = k == T(0);
+    if (!joint_turns(t.joint[b]) || none(T(0) < k)) continue;
     Vec3<T> phi = quat_log(mul(conj(load_quat(th.rest + a + n)), load_quat(q + a + n)));
-    tau[d + n] = fma(k, phi.x, tau[d + n]), tau[d + n + 1] = fma(k, phi.y, tau[d + n + 1]), tau[d + n + 2] = fma(k, phi.z, tau[d + n + 2]);
+    T* f = tau + d + n;
+    f[0] = select(slack, f[0], fma(k, phi.x, f[0]));
+    f[1] = select(slack, f[1], fma(k, phi.y, f[1]));
+    f[2] = select(slack, f[2], fma(k, phi.z, f[2]));
   }
 }
 // adjoint of a turned spring: undo phi, then e = rest^-1 q, whose tangent is d_theta_q - R(e)^T d_theta_rest
@@ -55,7 +60,7 @@ CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* q, const T* 
       k_bar = fma(q[a + i] - th.rest[a + i], w, k_bar);
       if (th_bar.rest) th_bar.rest[a + i] = fnma(k, w, th_bar.rest[a + i]);
     }
-    if (joint_turns(t.joint[b])) passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
+    if (joint_turns(t.joint[b]) && (th_bar.stiffness || !none(T(0) < k))) passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
     if (th_bar.stiffness) th_bar.stiffness[b] += k_bar;
   }
 }

@@ -14,7 +14,9 @@ PERIOD = 1e-6  # semi-implicit Euler from rest meets a period to O(dt^2): (w dt)
 G = 9.81
 
 
-def roll(scene: cs.Scene, q: list[float], v: list[float], *, dt: float, steps: int, control: list[float] | None = None) -> cs.Trajectory:
+def roll(
+    scene: cs.Scene, q: list[float], v: list[float], *, dt: float, steps: int, control: list[float] | None = None
+) -> cs.Trajectory:
     controls = None if control is None else np.tile(np.array(control), (steps, 1))
     state = cs.State(np.array(q, dtype=float), np.array(v, dtype=float))
     traj = cs.Simulator(scene.build(), dt=dt).rollout(state, controls, steps=steps if controls is None else None)
@@ -68,7 +70,7 @@ def test_pendulum_period(amplitude, physical):
 def test_symmetric_top_precesses():
     """Torque-free: omega turns about the axis at rate (I3 - I1) / I1 omega3, by the scheme as (1 + i h rate)^n; the axis itself
     circles the angular momentum at |L| / I1."""
-    I1, I3, h, steps = 0.02, 0.05, 1e-4, 4000
+    I1, I3, h, steps = 0.03, 0.05, 1e-4, 4000
     scene = cs.Scene(gravity=(0, 0, 0))
     scene.add_body(joint=cs.Free(), mass=1.0, inertia=(I1, I1, I3))
     w0 = np.array([0.4, 0.2, 3.0])

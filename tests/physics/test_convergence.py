@@ -29,7 +29,15 @@ def sprung_free_body() -> tuple[cs.Scene, list[float], list[float]]:
     scene = cs.Scene()
     joint = cs.Free(stiffness=4.0, rest=[0, 0, 1.5, 1, 0.2, 0, 0], damping=0.1)
     scene.add_body("a", joint=joint, mass=1.0, com=(0.02, 0.1, 0), inertia=(0.1, 0.2, 0.25))
-    scene.add_body("b", parent="a", joint=cs.Planar(stiffness=3.0), pos=(0.3, 0, 0), quat=(1, 0.3, 0, 0), mass=0.4, inertia=(0.01, 0.02, 0.02))
+    scene.add_body(
+        "b",
+        parent="a",
+        joint=cs.Planar(stiffness=3.0),
+        pos=(0.3, 0, 0),
+        quat=(1, 0.3, 0, 0),
+        mass=0.4,
+        inertia=(0.01, 0.02, 0.02),
+    )
     return scene, [0, 0, 1, 0.9, 0.1, -0.4, 0.1, 0.1, -0.2, 0.3], [1, 0, 0.5, 1, -2, 1, 0.2, 0.3, -1]
 
 

@@ -6,9 +6,10 @@ CS_BEGIN
 
 // place: quat = quat_pre q
 template <class T>
-CS_FN void ball_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void ball_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   quat = mul(pre.quat, Quat<T>{j.q[0], j.q[1], j.q[2], j.q[3]});
-  p = anchored(pre, j.anchor, zero3<T>(), quat);
+  R = matrix(quat);
+  p = anchored(pre, j.anchor, zero3<T>(), R);
 }
 template <class T>
 CS_FN void ball_place_adj(const JointFrame<T>& pre, const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p, Force<T> X, JointBars<T>& bar,

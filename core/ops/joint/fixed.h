@@ -6,8 +6,9 @@ CS_BEGIN
 
 // place: the joint frame itself
 template <class T>
-CS_FN void fixed_place(const JointFrame<T>& pre, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void fixed_place(const JointFrame<T>& pre, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   quat = pre.quat;
+  R = matrix(quat);
   p = pre.p;
 }
 template <class T>

@@ -27,10 +27,10 @@ struct JointBars {
   T* q;
 };
 
-// anchored: place a body that has turned to `quat` so that its anchor stays where the joint frame has it (plus slide)
+// anchored: place a body that has turned to R so that its anchor stays where the joint frame has it (plus slide)
 template <class T>
-CS_FN Vec3<T> anchored(const JointFrame<T>& pre, Vec3<T> anchor, Vec3<T> slide, Quat<T> quat) {
-  return pre.p + rotate(pre.quat, anchor + slide) - rotate(quat, anchor);
+CS_FN Vec3<T> anchored(const JointFrame<T>& pre, Vec3<T> anchor, Vec3<T> slide, const Mat3<T>& R) {
+  return pre.p + rotate(pre.quat, anchor + slide) - mul(R, anchor);
 }
 // adjoint: the body translates by (R_pre - R) d_anchor
 template <class T>

@@ -7,9 +7,10 @@ CS_BEGIN
 
 // place: q is the pose
 template <class T>
-CS_FN void free_place(const JointArgs<T>& j, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void free_place(const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   p = {j.q[0], j.q[1], j.q[2]};
   quat = {j.q[3], j.q[4], j.q[5], j.q[6]};
+  R = matrix(quat);
 }
 template <class T>
 CS_FN void free_place_adj(const Mat3<T>& R, Vec3<T> p, Force<T> X, JointBars<T>& bar) {

@@ -6,11 +6,12 @@ CS_BEGIN
 
 // place: quat = quat_pre (cos angle/2, 0, 0, sin angle/2)
 template <class T>
-CS_FN void planar_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void planar_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   T s, c;
   sincos(T(0.5) * j.q[2], s, c);
   quat = mul(pre.quat, Quat<T>{c, T(0), T(0), s});
-  p = anchored(pre, j.anchor, Vec3<T>{j.q[0], j.q[1], T(0)}, quat);
+  R = matrix(quat);
+  p = anchored(pre, j.anchor, Vec3<T>{j.q[0], j.q[1], T(0)}, R);
 }
 template <class T>
 CS_FN void planar_place_adj(const JointFrame<T>& pre, const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p, Force<T> X, JointBars<T>& bar,

@@ -6,9 +6,10 @@ CS_BEGIN
 
 // place: p = p_pre + q R axis
 template <class T>
-CS_FN void prismatic_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void prismatic_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   quat = pre.quat;
-  p = pre.p + rotate(pre.quat, j.q[0] * j.axis);
+  R = matrix(quat);
+  p = pre.p + mul(R, j.q[0] * j.axis);
 }
 template <class T>
 CS_FN void prismatic_place_adj(const JointArgs<T>& j, const Mat3<T>& R, Force<T> X, JointBars<T>& bar, Force<T>& X_pre) {

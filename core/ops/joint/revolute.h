@@ -6,12 +6,13 @@ CS_BEGIN
 
 // place: quat = quat_pre (cos q/2, axis sin q/2)
 template <class T>
-CS_FN void revolute_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Vec3<T>& p) {
+CS_FN void revolute_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   T s, c;
   sincos(T(0.5) * j.q[0], s, c);
   Vec3<T> u = s * j.axis;
   quat = mul(pre.quat, Quat<T>{c, u.x, u.y, u.z});
-  p = anchored(pre, j.anchor, zero3<T>(), quat);
+  R = matrix(quat);
+  p = anchored(pre, j.anchor, zero3<T>(), R);
 }
 // adjoint: d_theta (body axes) = axis dq + sin q d_axis - (1 - cos q) axis x d_axis, about the anchor; d_axis normal to axis
 template <class T>

@@ -1,0 +1,50 @@
+"""python -m bench [names] [--quick] [--save] [--build]: run the benchmarks, print Markdown."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from bench.tables import Table, setup
+from bench.timing import one_core
+
+NAMES = ("dynamics", "grad", "chain", "one_world", "memory")
+PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
+HEAD = """# Benchmarks
+
+Printed by `make bench ARGS=--save`. Ratios above 1 mean that costate is faster; a missed target says so.
+
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description="costate against its peers, on one core")
+    parser.add_argument("names", nargs="*", help=f"which: {', '.join(NAMES)}, build (default: all but build)")
+    parser.add_argument("--quick", action="store_true", help="shorter measurements, noisier numbers")
+    parser.add_argument("--build", action="store_true", help="also time the build of the extension")
+    parser.add_argument("--save", action="store_true", help=f"also write docs/{PAGE.name}")
+    args = parser.parse_args()
+    names = list(args.names or NAMES) + (["build"] if args.build else [])
+    unknown = [name for name in names if name not in (*NAMES, "build")]
+    if unknown:
+        parser.error(f"no benchmark named {unknown[0]!r}; there are {', '.join(NAMES)} and build")
+
+    one_core()
+    text = HEAD + setup() + "\n"
+    print(text, flush=True)
+    tables: list[Table] = []
+    for name in names:
+        for table in import_module(f"bench.{name}").run(quick=args.quick):
+            tables.append(table)
+            text += table.markdown() + "\n"
+            print(table.markdown(), flush=True)
+    if args.save:
+        PAGE.write_text(text.rstrip() + "\n", encoding="utf-8")
+    missed = sum(not reached for table in tables for _, reached in table.targets)
+    print(f"{missed} of {sum(len(table.targets) for table in tables)} targets missed")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
