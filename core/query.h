@@ -24,9 +24,9 @@ CS_OP void poses(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T
   for (int d = 0; d < t.nv; d++) about(tr.S[d], tr.p[t.dof_body[d]], S + 6 * d);
 }
 // adjoint: undo `about`, then the poses, then velocity and kinematics.   q_bar is tangent
-template <class T>
-CS_OP void poses_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* pose_bar, const T* velocities_bar, const T* S_bar,
-                     const Bars<T>& bar, const Params<T>& th_bar, T* q_bar, T* v_bar) {
+template <class T> CS_OP void poses_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* pose_bar,
+                                        const T* velocities_bar, const T* S_bar, const Bars<T>& bar, const Params<T>& th_bar,
+                                        T* q_bar, T* v_bar) {
   bars_clear(t, bar);
   // m_bar of lin = m.v + m.w x p, and p's share, a point of body b
   auto about_adj = [&](Motion<T> m, int b, const T* o) {
@@ -57,9 +57,9 @@ CS_OP void joint_forces(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
   passive(t, th, tr.q, in.v, tau);
   for (int d = 0; d < t.nv; d++) tau[d] = fma(th.armature[d], qdd[d], tau[d]);
 }
-template <class T>
-CS_OP void joint_forces_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* qdd, const T* tau_bar,
-                            const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar, T* qdd_bar) {
+template <class T> CS_OP void joint_forces_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
+                                               const T* qdd, const T* tau_bar, const Bars<T>& bar, const Params<T>& th_bar,
+                                               InputBars<T>& in_bar, T* qdd_bar) {
   bars_clear(t, bar);
   for (int d = 0; d < t.nv; d++) {
     qdd_bar[d] = fma(th.armature[d], tau_bar[d], qdd_bar[d]);
@@ -74,17 +74,15 @@ CS_OP void joint_forces_adj(const Tree& t, const Params<T>& th, const Trace<T>& 
 }
 
 // mass_matrix: dense [nv, nv], armature included
-template <class T>
-CS_OP void mass_matrix(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* q, T* M) {
+template <class T> CS_OP void mass_matrix(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* q, T* M) {
   normalise(t, q, tr.q);
   kinematics(t, th, tr);
   inertia(t, th, tr);
   composite(t, tr);
   mass_rows(t, th, tr, M);
 }
-template <class T>
-CS_OP void mass_matrix_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* M_bar, const Bars<T>& bar, const Params<T>& th_bar,
-                           T* q_bar) {
+template <class T> CS_OP void mass_matrix_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* M_bar,
+                                              const Bars<T>& bar, const Params<T>& th_bar, T* q_bar) {
   bars_clear(t, bar);
   mass_rows_adj(t, tr, M_bar, bar, th_bar);
   composite_adj(t, bar);

@@ -15,15 +15,13 @@
 CS_BEGIN
 
 // What moves a world besides its state: one control or one tau, the step size, and wrenches on the bodies (may be null)
-template <class T>
-struct Inputs {
+template <class T> struct Inputs {
   const T *q, *v, *u;  // [nq] as given, [nv], [nu] controls (of step) or [nv] joint forces (of acceleration)
   T h;                 // s
   const T* external;   // [nb, 6] torque and force at the centre of mass, world axes
 };
 // Bars of the same; null where nobody asks. q is tangent, [nv]
-template <class T>
-struct InputBars {
+template <class T> struct InputBars {
   T *q, *v, *u;
   T h;
   T* external;
@@ -44,9 +42,8 @@ CS_OP void acceleration(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
 }
 // adjoint: with u = H^-1 acc_bar the derivative is that of -u . [M a + armature a + c + D (v + h a) + K (q - rest) - tau] with
 // a held fixed (design: one solve, one scalar). bar.u arrives as acc_bar, leaves as u = tau_bar. Adds to bar.q, so clear first
-template <class T>
-CS_OP void acceleration_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const Bars<T>& bar,
-                            const Params<T>& th_bar, InputBars<T>& in_bar) {
+template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
+                                               const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar) {
   T *u = bar.u, *w = tr.tau, *a = tr.acc;
   solve_adj(t, tr, u);
   // the forward's a and f, now with the joints' accelerations
@@ -75,9 +72,9 @@ CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const In
   integrate(t, tr.q, in.h, v_next, q_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up
-template <class T>
-CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* v_next, const T* q_next_bar,
-                    T* v_next_bar, const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar) {
+template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
+                                       const T* v_next, const T* q_next_bar, T* v_next_bar, const Bars<T>& bar,
+                                       const Params<T>& th_bar, InputBars<T>& in_bar) {
   bars_clear(t, bar);
   integrate_adj(t, in.h, v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
   for (int d = 0; d < t.nv; d++) {

@@ -35,8 +35,8 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Info", "Kinematics", "Model", "Params", "Planar", "Prismatic",
-    "Revolute", "Scene", "Simulator", "Sphere", "State", "Trajectory", "Unconstrained", "centre_of_mass", "energy", "forward_dynamics",
-    "get_num_threads", "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian",
-    "set_num_threads",
+    "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Info", "Kinematics", "Model", "Params", "Planar",
+    "Prismatic", "Revolute", "Scene", "Simulator", "Sphere", "State", "Trajectory", "Unconstrained", "centre_of_mass", "energy",
+    "forward_dynamics", "get_num_threads", "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum",
+    "point_jacobian", "set_num_threads",
 ]  # fmt: skip

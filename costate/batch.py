@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from costate._native.cpu import Op
-from costate.autodiff.torch import instant
+from costate.autodiff.torch import instant, transformed
 from costate.scene import Model, Params
 
 DTYPES = (torch.float64, torch.float32)
@@ -39,7 +40,7 @@ def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) 
     return x
 
 
-def broadcast(named: dict[str, torch.Size | tuple[int, ...]]) -> torch.Size:
+def broadcast(named: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The common leading shape; ValueError says who does not fit."""
     try:
         return torch.broadcast_shapes(*named.values())
@@ -48,9 +49,9 @@ def broadcast(named: dict[str, torch.Size | tuple[int, ...]]) -> torch.Size:
         raise ValueError(f"batch shapes do not broadcast: {shapes}") from None
 
 
-def rows(x: Tensor, batch: torch.Size, n: int) -> Tensor:
-    """x [..., n] as [worlds, n]."""
-    return x.expand(*batch, n).reshape(-1, n)
+def rows(x: Tensor, batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:
+    """x [..., *size] as [worlds, n], n numbers for each world."""
+    return x.expand(*batch, *size).reshape(worlds(batch), math.prod(size))
 
 
 def default_params(model: Model) -> Params:
@@ -82,37 +83,32 @@ def theta(model: Model, params: Params, dtype: torch.dtype) -> Tensor:
     if not flat.requires_grad and cache.get(dtype, (None,))[0] is flat:
         return cache[dtype][1]
     raw = flat.reshape(-1, flat.shape[-1])
-    if not _transformed(raw) and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
+    if not transformed(raw) and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
         params.check()
         raise ValueError("params are not physical")
     prepared = instant(model.engine, Op.PREPARE, raw)[0].reshape(flat.shape)
-    if not flat.requires_grad and not _transformed(flat):
+    if not flat.requires_grad and not transformed(flat):
         cache[dtype] = (flat, prepared)
     return prepared
 
 
-def theta_rows(x: Tensor, batch: torch.Size) -> Tensor:
+def theta_rows(x: Tensor, batch: tuple[int, ...]) -> Tensor:
     """theta as the engine takes it: [1, P] where shared, else [worlds, P]."""
-    return x.unsqueeze(0) if x.ndim == 1 else rows(x, batch, x.shape[-1])
+    return x.unsqueeze(0) if x.ndim == 1 else rows(x, batch, x.shape[-1:])
 
 
 def check_values(model: Model, **arrays: Tensor | None) -> None:
     """Refuse numbers that are not finite, and quaternions of length zero in the entries named q."""
     for name, x in arrays.items():
-        if x is None or _transformed(x):
+        if x is None or transformed(x):
             continue
         array = x.detach().contiguous().numpy()
         if name in ("q", "q1", "q2"):
-            model.engine.check_configuration(name, array.reshape(-1, model.nq) if array.ndim < 2 and array.ndim else array)
+            model.engine.check_configuration(name, array)
         else:
             model.engine.check_finite(name, array)
 
 
-def _transformed(x: Tensor) -> bool:
-    """Inside vmap or another functional transform, where there are no plain numbers to look at."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(x)
-
-
-def worlds(batch: torch.Size) -> int:
+def worlds(batch: tuple[int, ...]) -> int:
     """How many worlds a batch shape holds."""
     return math.prod(batch)

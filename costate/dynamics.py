@@ -18,33 +18,25 @@ from costate.rotation import inverse, multiply, normalise, rotate, symmetric
 from costate.scene import Model, Params
 
 
-def _call(model: Model, op: Op, named: dict[str, tuple[Any, tuple[int, ...]]], params: Params | None = None) -> tuple[torch.Size, tuple[Tensor, ...]]:
-    """Check, flatten, run: batch shape and outputs [worlds, n]. `named`: argument -> (value or None, its shape in one world)."""
-    tensors: dict[str, Tensor | None] = {}
-    dtype: torch.dtype | None = None
-    for name, (x, size) in named.items():
-        tensors[name] = None if x is None else b.tensor(name, x, size, dtype)
-        dtype = dtype or (None if x is None else tensors[name].dtype)  # type: ignore[union-attr]
-    b.check_values(model, **tensors)
-    shapes = {name: x.shape[: x.ndim - len(named[name][1])] for name, x in tensors.items() if x is not None}
-    inputs: list[Tensor | None] = []
-    if params is not None:
-        assert dtype is not None
-        th = b.theta(model, params, dtype)
-        shapes["params"] = th.shape[:-1]
-        batch = b.broadcast(shapes)
-        inputs.append(b.theta_rows(th, batch))
-    else:
-        batch = b.broadcast(shapes)
-    flat = [None if x is None else b.rows(x.flatten(len(shapes[name])) if len(named[name][1]) > 1 else x, batch, _size(named[name][1])) for name, x in tensors.items()]
-    return batch, instant(model.engine, op, *flat, *inputs)
+class _Arg(NamedTuple):
+    value: Any  # torch, numpy, or None where it is optional
+    size: tuple[int, ...]  # its shape in one world
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    n = 1
-    for k in shape:
-        n *= k
-    return n
+def _call(
+    model: Model, op: Op, args: dict[str, _Arg], params: Params | None = None
+) -> tuple[tuple[int, ...], tuple[Tensor, ...]]:
+    """Check, flatten, run: the batch shape and the outputs [worlds, n]. The first argument's dtype holds for all."""
+    dtype = b.tensor(*next((name, arg.value, arg.size) for name, arg in args.items()), None).dtype
+    given = {name: b.tensor(name, arg.value, arg.size, dtype) for name, arg in args.items() if arg.value is not None}
+    b.check_values(model, **given)
+    shapes: dict[str, tuple[int, ...]] = {name: x.shape[: x.ndim - len(args[name].size)] for name, x in given.items()}
+    theta = () if params is None else (b.theta(model, params, dtype),)
+    if theta:
+        shapes["params"] = theta[0].shape[:-1]
+    batch = b.broadcast(shapes)
+    flat = [b.rows(given[name], batch, arg.size) if name in given else None for name, arg in args.items()]
+    return batch, instant(model.engine, op, *flat, *(b.theta_rows(x, batch) for x in theta))
 
 
 def _like(x: Any, result: Tensor) -> Any:
@@ -53,7 +45,7 @@ def _like(x: Any, result: Tensor) -> Any:
 
 def mass_matrix(model: Model, q: Any, params: Params | None = None) -> Any:
     """The mass matrix M(q) [..., nv, nv], armature included, of q [..., nq]."""
-    batch, (M,) = _call(model, Op.MASS_MATRIX, {"q": (q, (model.nq,))}, b.check_params(model, params))
+    batch, (M,) = _call(model, Op.MASS_MATRIX, {"q": _Arg(q, (model.nq,))}, b.check_params(model, params))
     return _like(q, M.reshape(*batch, model.nv, model.nv))
 
 
@@ -62,27 +54,37 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, params: Params | None
 
     external : [..., nb, 6], torque (N m) and force (N) at each body's centre of mass, world axes.
     """
-    named = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), "a": (a, (model.nv,)), "external": (external, (model.nb, 6))}
+    named = {
+        "q": _Arg(q, (model.nq,)),
+        "v": _Arg(v, (model.nv,)),
+        "a": _Arg(a, (model.nv,)),
+        "external": _Arg(external, (model.nb, 6)),
+    }
     batch, (tau,) = _call(model, Op.JOINT_FORCES, named, b.check_params(model, params))
     return _like(q, tau.reshape(*batch, model.nv))
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, params: Params | None = None, *, external: Any = None) -> Any:
     """Accelerations a [..., nv] under the joint forces tau [..., nv]; the inverse of inverse_dynamics."""
-    named = {"q": (q, (model.nq,)), "v": (v, (model.nv,)), "tau": (tau, (model.nv,)), "external": (external, (model.nb, 6))}
+    named = {
+        "q": _Arg(q, (model.nq,)),
+        "v": _Arg(v, (model.nv,)),
+        "tau": _Arg(tau, (model.nv,)),
+        "external": _Arg(external, (model.nb, 6)),
+    }
     batch, (a,) = _call(model, Op.ACCELERATION, named, b.check_params(model, params))
     return _like(q, a.reshape(*batch, model.nv))
 
 
 def integrate(model: Model, q: Any, dq: Any) -> Any:
-    """q [..., nq] moved by the tangent vector dq [..., nv]: coordinates add, quaternions turn by a rotation vector in body axes."""
-    batch, (out,) = _call(model, Op.INTEGRATE, {"q": (q, (model.nq,)), "dq": (dq, (model.nv,))})
+    """q [..., nq] moved by the tangent vector dq [..., nv]; quaternions turn by a rotation vector in body axes."""
+    batch, (out,) = _call(model, Op.INTEGRATE, {"q": _Arg(q, (model.nq,)), "dq": _Arg(dq, (model.nv,))})
     return _like(q, out.reshape(*batch, model.nq))
 
 
 def difference(model: Model, q1: Any, q2: Any) -> Any:
     """The tangent vector [..., nv] with integrate(q1, difference(q1, q2)) = q2, the shorter way round."""
-    batch, (out,) = _call(model, Op.DIFFERENCE, {"q1": (q1, (model.nq,)), "q2": (q2, (model.nq,))})
+    batch, (out,) = _call(model, Op.DIFFERENCE, {"q1": _Arg(q1, (model.nq,)), "q2": _Arg(q2, (model.nq,))})
     return _like(q1, out.reshape(*batch, model.nv))
 
 
@@ -105,7 +107,7 @@ def _poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor
     if v is None:
         q = b.tensor("q", q, (model.nq,), None)
         v = q.new_zeros(model.nv)
-    batch, (pose, velocity, S) = _call(model, Op.POSES, {"q": (q, (model.nq,)), "v": (v, (model.nv,))}, params)
+    batch, (pose, velocity, S) = _call(model, Op.POSES, {"q": _Arg(q, (model.nq,)), "v": _Arg(v, (model.nv,))}, params)
     pose = pose.reshape(*batch, model.nb, 7)
     return pose[..., :3], pose[..., 3:], velocity.reshape(*batch, model.nb, 6), S.reshape(*batch, model.nv, 6)
 
@@ -120,7 +122,9 @@ def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None
     spin = velocity[..., on, :3]
     linear = velocity[..., on, 3:] + torch.linalg.cross(spin, arm)
     site_position = position[..., on, :] + arm
-    out = Kinematics(position, quaternion, velocity, site_position, multiply(quaternion[..., on, :], turn), torch.cat((spin, linear), -1))
+    out = Kinematics(
+        position, quaternion, velocity, site_position, multiply(quaternion[..., on, :], turn), torch.cat((spin, linear), -1)
+    )
     return Kinematics(*(x.detach().numpy() for x in out)) if b.is_numpy(q) else out
 
 
@@ -174,8 +178,6 @@ def energy(model: Model, q: Any, v: Any, params: Params | None = None) -> tuple[
     stiffness = params["stiffness"].to(rate.dtype)[..., list(model.dof_body)]
     potential = gravity + 0.5 * (stiffness * stretch.square()).sum(-1)
     return _like(q, kinetic), _like(q, potential)
-
-
 
 
 def centre_of_mass(model: Model, q: Any, params: Params | None = None) -> Any:

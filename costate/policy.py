@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def rollout_policy(
-    sim: Simulator, state: State, policy: Policy, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any, carry: Any,
-    decay: float, truncate: int | None,
+    sim: Simulator, state: State, policy: Policy, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any,
+    carry: Any, decay: float, truncate: int | None,
 ) -> Trajectory:  # fmt: skip
     """policy(state, carry, t) -> control or (control, carry), `steps` times; see Simulator.rollout."""
     if steps is None:
@@ -60,7 +60,11 @@ def _hold(diverged_at: Tensor | None, at: Tensor, t: int, steps: int, old: State
         diverged_at = torch.full_like(at, steps)
     newly = (at < 1) & (diverged_at == steps)
     if bool(newly.any()):
-        warnings.warn(f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient",
+            RuntimeWarning,
+            stacklevel=4,
+        )
         diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
     gone = diverged_at < steps
     return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v))) if bool(gone.any()) else new

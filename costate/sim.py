@@ -9,16 +9,18 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import empty
 import torch
+from numpy import empty, ndarray
 from torch import Tensor
 
 from costate import batch as b
 from costate._native.cpu import Op
-from costate.autodiff.torch import RolloutSpec, instant, rollout
+from costate.autodiff.torch import RolloutSpec, instant, rollout, transformed
 from costate.policy import rollout_policy
 from costate.scene import Model, Params
 from costate.state import State, Trajectory
+
+new_tuple = tuple.__new__  # a NamedTuple without its Python constructor
 
 Policy = Callable[[State, Any, int], Any]
 
@@ -70,20 +72,39 @@ class Simulator:
         return State(q, q.new_zeros(*batch, self.model.nv))
 
     def step(
-        self, state: State, control: Any = None, params: Params | None = None, *, external: Any = None, dt: Any = None, info: bool = False
+        self,
+        state: State,
+        control: Any = None,
+        params: Params | None = None,
+        *,
+        external: Any = None,
+        dt: Any = None,
+        info: bool = False,
     ) -> Any:
         """One step: State, or (State, Info) with info=True.
 
         control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes.
         dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
         """
-        q, v = state.q, state.v
-        if type(q) is np.ndarray:
-            plain = params is None and external is None and dt is None and not info
-            if plain and type(v) is np.ndarray and q.shape == self._q_shape and v.shape == self._v_shape:
-                one = self._step_one(q, v, control)
-                if one is not None:
-                    return one
+        if type(state) is not State:
+            raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
+        q, v = state
+        if type(q) is ndarray:
+            # One world in numpy goes straight to the engine, since overhead counts; what needs a closer look goes the long way
+            if (
+                params is None
+                and external is None
+                and dt is None
+                and not info
+                and q.shape == self._q_shape
+                and v.shape == self._v_shape
+            ):
+                q_next, v_next = empty(self._q_shape, q.dtype), empty(self._v_shape, q.dtype)
+                try:
+                    if self._native_step(q, v, control, self._np_dt, self._np_theta, q_next, v_next) == -1:
+                        return new_tuple(State, (q_next, v_next))
+                except (TypeError, ValueError, BufferError):
+                    pass
             new, at = self._step_numpy(state, control, params, external, dt)
         else:
             new, at = self.advance(state, control, params, external=external, dt=dt)
@@ -96,7 +117,8 @@ class Simulator:
 
     def rollout(
         self, state: State, controls: Tensor | Policy | None = None, params: Params | None = None, *, steps: int | None = None,
-        substeps: int = 1, external: Any = None, dt: Any = None, carry: Any = None, decay: float = 1.0, truncate: int | None = None,
+        substeps: int = 1, external: Any = None, dt: Any = None, carry: Any = None, decay: float = 1.0,
+        truncate: int | None = None,
     ) -> Trajectory:  # fmt: skip
         """Many steps. Only the states are kept; the backward pass recomputes each step from the state before it.
 
@@ -110,22 +132,25 @@ class Simulator:
             return rollout_policy(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate)
         as_numpy = b.is_numpy(state.q)
         count = self._count(controls, steps)
-        q, v, inputs, batch = self._gather(state, controls, params, external, dt, time=count)
+        start, inputs, batch = self._gather(state, controls, params, external, dt, time=count)
         spec = RolloutSpec(b.worlds(batch), count, substeps, float(decay), truncate or 0)
         qs, vs, at = rollout(self.model.engine, spec, *inputs)
         _warn_diverged(at, count, "rollout")
-        all_q = torch.cat((q.expand(*batch, -1).unsqueeze(0), qs.reshape(count, *batch, -1)))
-        all_v = torch.cat((v.expand(*batch, -1).unsqueeze(0), vs.reshape(count, *batch, -1)))
+        all_q = torch.cat((start.q.expand(*batch, -1).unsqueeze(0), qs.reshape(count, *batch, -1)))
+        all_v = torch.cat((start.v.expand(*batch, -1).unsqueeze(0), vs.reshape(count, *batch, -1)))
         traj = Trajectory(all_q, all_v, at.reshape(batch), controls)
         return _numpy_trajectory(traj) if as_numpy else traj
 
-    def linearize(self, state: State, control: Any = None, params: Params | None = None, *, external: Any = None, dt: Any = None) -> tuple[Any, Any]:
-        """A [..., 2nv, 2nv] and B [..., 2nv, nu] of one step, exact, in tangent coordinates: (difference(q, .), v) to (difference(q+, .), v+).
+    def linearize(
+        self, state: State, control: Any = None, params: Params | None = None, *, external: Any = None, dt: Any = None
+    ) -> tuple[Any, Any]:
+        """A [..., 2nv, 2nv] and B [..., 2nv, nu] of one step, exact, from (q, v) to (q+, v+) in tangent coordinates.
 
-        Not differentiable itself: the result has no graph.
+        Changes of q are tangent vectors, as model.integrate takes them and model.difference gives them. Not differentiable
+        itself: the result has no graph.
         """
         with torch.no_grad():
-            _, _, inputs, batch = self._gather(state, control, params, external, dt)
+            _, inputs, batch = self._gather(state, control, params, external, dt)
             b.check_values(self.model, q=inputs[0], v=inputs[1], control=inputs[2], external=inputs[4])
             n, nu = 2 * self.model.nv, self.model.nu
             if inputs[2] is None:
@@ -138,7 +163,7 @@ class Simulator:
         self, state: State, control: Any, params: Params | None, *, external: Any = None, dt: Any = None, substeps: int = 1
     ) -> tuple[State, Tensor]:
         """`substeps` steps with one control: the new state, and [...] int: 1, or 0 where a world was held because it diverged."""
-        _, _, inputs, batch = self._gather(state, control, params, external, dt)
+        _, inputs, batch = self._gather(state, control, params, external, dt)
         if inputs[2] is not None:
             inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
         q, v, at = rollout(self.model.engine, RolloutSpec(b.worlds(batch), 1, substeps), *inputs)
@@ -153,22 +178,14 @@ class Simulator:
         _warn_diverged(at, 1, "step")
         return new.numpy(), at.numpy()
 
-    def _step_one(self, q: np.ndarray, v: np.ndarray, control: np.ndarray | None) -> State | None:
-        """One world in numpy, straight to the engine: its overhead is what counts. None: something needs a closer look."""
-        q_next, v_next = empty(self._q_shape, q.dtype), empty(self._v_shape, v.dtype)
-        try:
-            bad = self._native_step(q, v, control, self._np_dt, self._np_theta, q_next, v_next)
-        except (TypeError, ValueError, BufferError):
-            return None
-        return State(q_next, v_next) if bad == -1 else None
-
     @cached_property
     def _np_theta(self) -> np.ndarray:
         return b.theta(self.model, b.default_params(self.model), self.dtype).numpy()
 
     @cached_property
     def _native_step(self) -> Callable[..., int]:
-        return self.model.engine.tree.step_one
+        tree = self.model.engine.tree
+        return tree.step_one_double if self.dtype == torch.float64 else tree.step_one_float
 
     def _count(self, controls: Any, steps: int | None) -> int:
         if controls is None:
@@ -186,34 +203,33 @@ class Simulator:
 
     def _gather(
         self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0
-    ) -> tuple[Tensor, Tensor, tuple[Any, ...], torch.Size]:
-        """Check and flatten: q and v as tensors, the engine's six inputs, and the batch shape. time > 0: controls have a time axis."""
+    ) -> tuple[State, tuple[Any, ...], tuple[int, ...]]:
+        """Check and flatten: the state as tensors, the engine's six inputs, the batch shape. time: steps of controls, or 0."""
         model, params = self.model, b.check_params(self.model, params)
         if not isinstance(state, State):
             raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
         q = b.tensor("q", state.q, (model.nq,), self.dtype)
         v = b.tensor("v", state.v, (model.nv,), self.dtype)
-        th = b.theta(model, params, self.dtype)
+        theta = b.theta(model, params, self.dtype)
         h = _step_size(self.dt if dt is None else dt, self.dtype)
-        shapes = {"q": q.shape[:-1], "v": v.shape[:-1], "params": th.shape[:-1], "dt": h.shape}
-        lead = 1 if time else 0
+        shapes: dict[str, tuple[int, ...]] = {"q": q.shape[:-1], "v": v.shape[:-1], "params": theta.shape[:-1], "dt": h.shape}
+        lead = (time,) if time else ()
         if control is not None:
             control = b.tensor("control", control, (model.nu,), self.dtype)
-            shapes["control"] = control.shape[lead:-1]
+            shapes["control"] = control.shape[len(lead) : -1]
+        steps: tuple[int, ...] = ()
         if external is not None:
             external = b.tensor("external", external, (model.nb, 6), self.dtype)
-            timed = bool(time) and external.ndim == 2 + 1 + len(b.broadcast(shapes)) and external.shape[0] == time
-            shapes["external"] = external.shape[1 if timed else 0 : -2]
+            steps = lead if external.ndim > 2 + len(b.broadcast(shapes)) and external.shape[:1] == lead else ()
+            shapes["external"] = external.shape[len(steps) : -2]
         batch = b.broadcast(shapes)
-        n = b.worlds(batch)
         if control is not None:
-            control = control.expand(time, *batch, -1).reshape(time, n, -1) if time else b.rows(control, batch, model.nu)
+            control = b.rows(control, lead + batch, (model.nu,)).reshape(*lead, -1, model.nu)
         if external is not None:
-            flat = external.flatten(-2)
-            external = flat.expand(time, *batch, -1).reshape(time, n, -1) if timed else b.rows(flat, batch, 6 * model.nb)
-        h = h.reshape(1, 1) if h.ndim == 0 else h.expand(batch).reshape(-1, 1)
-        inputs = (b.rows(q, batch, model.nq), b.rows(v, batch, model.nv), control, h, external, b.theta_rows(th, batch))
-        return q, v, inputs, batch
+            external = b.rows(external, steps + batch, (model.nb, 6)).reshape(*steps, -1, 6 * model.nb)
+        h = h.reshape(1, 1) if h.ndim == 0 else b.rows(h, batch, ()).reshape(-1, 1)
+        inputs = (b.rows(q, batch, (model.nq,)), b.rows(v, batch, (model.nv,)), control, h, external, b.theta_rows(theta, batch))
+        return State(q, v), inputs, batch
 
 
 def _rebuild(model: Model, dt: float, device: str, dtype: torch.dtype) -> Simulator:
@@ -224,7 +240,7 @@ def _step_size(dt: Any, dtype: torch.dtype) -> Tensor:
     h = dt if isinstance(dt, Tensor) else torch.tensor(dt, dtype=dtype)
     if h.dtype != dtype:
         raise TypeError(f"dt must be {dtype}, got {h.dtype}")
-    if not torch._C._functorch.is_functorch_wrapped_tensor(h) and not bool((h.detach() > 0).all()):
+    if not transformed(h) and not bool((h.detach() > 0).all()):
         raise ValueError(f"dt must be positive, got {h.detach()}")
     return h
 
@@ -239,7 +255,7 @@ def _check_counts(steps: int | None, substeps: int, decay: float, truncate: int 
 
 def _warn_diverged(at: Tensor, steps: int, where: str) -> None:
     """Say which worlds stopped being finite; they are held and give no gradient."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(at) or bool((at >= steps).all()):
+    if transformed(at) or bool((at >= steps).all()):
         return
     flat = at.reshape(-1)
     first = int(flat.argmin())

@@ -84,9 +84,13 @@ class Trajectory:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write q, v, diverged_at and controls to a numpy .npz file; the carry is not written."""
-        arrays = {name: np.asarray(x.detach() if isinstance(x, Tensor) else x) for name, x in vars(self).items() if x is not None and name != "carry"}
+        arrays = {
+            name: np.asarray(x.detach() if isinstance(x, Tensor) else x)
+            for name, x in vars(self).items()
+            if x is not None and name != "carry"
+        }
         with open(path, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Trajectory:
@@ -95,4 +99,6 @@ class Trajectory:
             missing = {"q", "v", "diverged_at"} - set(file.files)
             if missing:
                 raise ValueError(f"{path}: not a trajectory, {', '.join(sorted(missing))} missing")
-            return cls(**{name: torch.from_numpy(file[name]) for name in ("q", "v", "diverged_at", "controls") if name in file.files})
+            return cls(
+                **{name: torch.from_numpy(file[name]) for name in ("q", "v", "diverged_at", "controls") if name in file.files}
+            )

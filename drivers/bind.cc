@@ -36,8 +36,7 @@ class Buffer {
   bool is_none() const { return !held_; }
   char kind() const { return view_.format && view_.format[0] ? view_.format[0] : 'B'; }
   long size() const { return view_.len / view_.itemsize; }
-  template <class E>
-  E* data() const {
+  template <class E> E* data() const {
     if (!held_) return nullptr;
     if (kind() != (sizeof(E) == 8 ? 'd' : 'f')) throw nb::type_error((std::string(what_) + ": wrong dtype").c_str());
     return static_cast<E*>(view_.buf);
@@ -60,8 +59,7 @@ class Buffer {
 }
 
 // an array with one row of n numbers for all worlds or for each; with steps > 0 also for each step
-template <class E>
-Array<E> array(const Buffer& b, const char* what, long n, long worlds, long steps = 0) {
+template <class E> Array<E> array(const Buffer& b, const char* what, long n, long worlds, long steps = 0) {
   Array<E> a;
   a.data = b.data<E>();
   if (!a.data) return a;
@@ -83,13 +81,16 @@ struct PyTree {
   Tree tree;
   std::vector<int> massless;
   PyTree(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless_, int form)
-      : storage(std::move(parent), std::move(joint), std::move(motor_dof), form), tree(storage.view()), massless(std::move(massless_)) {}
+      : storage(std::move(parent), std::move(joint), std::move(motor_dof), form),
+        tree(storage.view()),
+        massless(std::move(massless_)) {}
 };
 
 void check_structure(const std::vector<int>& parent, const std::vector<int>& joint, const std::vector<int>& motor_dof,
                      const std::vector<int>& massless, int form) {
   int nb_ = int(parent.size()), nv = 0;
-  if (joint.size() != parent.size() || massless.size() != parent.size()) throw nb::value_error("parent, joint and massless differ in length");
+  if (joint.size() != parent.size() || massless.size() != parent.size())
+    throw nb::value_error("parent, joint and massless differ in length");
   if (form > kArticulated) throw nb::value_error("form must be -1 (choose), 0 (sparse) or 1 (articulated)");
   for (int b = 0; b < nb_; b++) {
     if (parent[b] < -1 || parent[b] >= b) throw nb::value_error("parent: bodies must come after their parents");
@@ -133,19 +134,20 @@ void op_call(const PyTree& t, int op, bool adjoint, long worlds, nb::sequence va
 void op(const PyTree& t, int op, long worlds, nb::sequence values, nb::sequence outs) {
   if (op < 0 || op > kLinearize || worlds < 1) throw nb::value_error("no such op, or no worlds");
   bool is_double = Buffer(values[0], "input", false).kind() == 'd';
-  is_double ? op_call<double>(t, op, false, worlds, values, outs, nb::none()) : op_call<float>(t, op, false, worlds, values, outs, nb::none());
+  is_double ? op_call<double>(t, op, false, worlds, values, outs, nb::none())
+            : op_call<float>(t, op, false, worlds, values, outs, nb::none());
 }
 void op_adj(const PyTree& t, int op, long worlds, nb::sequence values, nb::sequence out_bars, nb::sequence in_bars) {
   if (op < 0 || op >= kLinearize || worlds < 1) throw nb::value_error("no such op, no adjoint, or no worlds");
   bool is_double = Buffer(values[0], "input", false).kind() == 'd';
-  is_double ? op_call<double>(t, op, true, worlds, values, out_bars, in_bars) : op_call<float>(t, op, true, worlds, values, out_bars, in_bars);
+  is_double ? op_call<double>(t, op, true, worlds, values, out_bars, in_bars)
+            : op_call<float>(t, op, true, worlds, values, out_bars, in_bars);
 }
 
 const char* kInputNames[] = {"q", "v", "control", "dt", "external", "params"};
 
 // the six inputs of a rollout as buffers and arrays
-template <class E>
-struct RolloutInputs {
+template <class E> struct RolloutInputs {
   Buffer buffer[kRolloutInputs];
   void fill(RolloutCall<E>& c, const nb::handle* h, Array<E>* to, bool writable) {
     const Tree& t = *c.tree;
@@ -156,14 +158,14 @@ struct RolloutInputs {
       if (k == kExternal && c.steps == 1) timed = false;
       to[k] = array<E>(buffer[k], kInputNames[k], sizes[k], c.worlds, timed ? c.steps : 0);
       bool per_world = k == kQ || k == kV || k == kU || k == kExternal;
-      if (to[k].data && per_world && c.worlds > 1 && !to[k].stride) bad_size(kInputNames[k], buffer[k].size(), sizes[k], c.worlds);
+      if (to[k].data && per_world && c.worlds > 1 && !to[k].stride)
+        bad_size(kInputNames[k], buffer[k].size(), sizes[k], c.worlds);
     }
   }
 };
 
 // returns -1, or field * 2^48 + index of the first number that is not finite, or (field + 8) * 2^48 + index of a zero quaternion
-template <class E>
-long check_inputs(const RolloutCall<E>& c, const RolloutInputs<E>& in) {
+template <class E> long check_inputs(const RolloutCall<E>& c, const RolloutInputs<E>& in) {
   for (int k = 0; k < kTheta; k++) {
     if (!c.in[k].data) continue;
     long i = first_not_finite(c.in[k].data, in.buffer[k].size());
@@ -173,9 +175,8 @@ long check_inputs(const RolloutCall<E>& c, const RolloutInputs<E>& in) {
   return i < 0 ? -1 : (8L << 48) + i;
 }
 
-template <class E>
-long rollout_call(const PyTree& t, long worlds, long steps, long substeps, const nb::handle* inputs, nb::handle q, nb::handle v,
-                  nb::handle diverged_at) {
+template <class E> long rollout_call(const PyTree& t, long worlds, long steps, long substeps, const nb::handle* inputs,
+                                     nb::handle q, nb::handle v, nb::handle diverged_at) {
   RolloutCall<E> c{};
   c.tree = &t.tree, c.worlds = worlds, c.steps = steps, c.substeps = substeps;
   RolloutInputs<E> in;
@@ -191,9 +192,9 @@ long rollout_call(const PyTree& t, long worlds, long steps, long substeps, const
   return -1;
 }
 
-template <class E>
-void rollout_adj_call(const PyTree& t, long worlds, long steps, long substeps, const nb::handle* inputs, nb::handle q, nb::handle v,
-                      nb::handle diverged_at, nb::handle q_bar, nb::handle v_bar, const nb::handle* bars, double decay, long truncate) {
+template <class E> void rollout_adj_call(const PyTree& t, long worlds, long steps, long substeps, const nb::handle* inputs,
+                                         nb::handle q, nb::handle v, nb::handle diverged_at, nb::handle q_bar, nb::handle v_bar,
+                                         const nb::handle* bars, double decay, long truncate) {
   RolloutCall<E> c{};
   c.tree = &t.tree, c.worlds = worlds, c.steps = steps, c.substeps = substeps, c.adjoint = true;
   c.decay = E(decay), c.truncate = truncate;
@@ -203,7 +204,8 @@ void rollout_adj_call(const PyTree& t, long worlds, long steps, long substeps, c
   for (int k = 0; k < kRolloutInputs; k++)
     if (c.in_bar[k].data && (c.in_bar[k].stride != c.in[k].stride || c.in_bar[k].time != c.in[k].time))
       throw nb::value_error("a bar must have its input's shape");
-  Buffer bq(q, "q", false), bv(v, "v", false), bd(diverged_at, "diverged_at", true), gq(q_bar, "q_bar", false), gv(v_bar, "v_bar", false);
+  Buffer bq(q, "q", false), bv(v, "v", false), bd(diverged_at, "diverged_at", true), gq(q_bar, "q_bar", false),
+      gv(v_bar, "v_bar", false);
   c.q = array<E>(bq, "q", t.tree.nq, worlds, steps), c.v = array<E>(bv, "v", t.tree.nv, worlds, steps);
   c.q_bar = array<E>(gq, "q_bar", t.tree.nq, worlds, steps), c.v_bar = array<E>(gv, "v_bar", t.tree.nv, worlds, steps);
   c.diverged_at = bd.ints();
@@ -213,8 +215,9 @@ void rollout_adj_call(const PyTree& t, long worlds, long steps, long substeps, c
 }
 
 // one step of one world with as little ceremony as possible: -1, a code of check_inputs, or -2 if the step was not finite
-template <class E>
-long step_one_call(const PyTree& t, const nb::handle* inputs, nb::handle q, nb::handle v) {
+template <class E> long step_one_call(const PyTree& t, nb::handle q_in, nb::handle v_in, nb::handle u, nb::handle h,
+                                      nb::handle theta, nb::handle q, nb::handle v) {
+  const nb::handle inputs[] = {q_in, v_in, u, h, Py_None, theta};
   RolloutCall<E> c{};
   c.tree = &t.tree, c.worlds = c.steps = c.substeps = 1;
   RolloutInputs<E> in;
@@ -238,7 +241,8 @@ bool params_ok_any(const PyTree& t, nb::handle theta, long worlds) {
   int P = params_size(t.tree);
   if (b.size() != P * worlds) bad_size("params", b.size(), P, worlds);
   for (long w = 0; w < worlds; w++) {
-    bool ok = b.kind() == 'd' ? params_ok(t.tree, t.massless, b.data<double>() + w * P) : params_ok(t.tree, t.massless, b.data<float>() + w * P);
+    bool ok = b.kind() == 'd' ? params_ok(t.tree, t.massless, b.data<double>() + w * P)
+                              : params_ok(t.tree, t.massless, b.data<float>() + w * P);
     if (!ok) return false;
   }
   return true;
@@ -252,7 +256,8 @@ long first_not_finite_any(nb::handle x) {
 long first_zero_quaternion_any(const PyTree& t, nb::handle q) {
   Buffer b(q, "q", false);
   long worlds = t.tree.nq ? b.size() / t.tree.nq : 0;
-  return b.kind() == 'd' ? first_zero_quaternion(t.tree, b.data<double>(), worlds) : first_zero_quaternion(t.tree, b.data<float>(), worlds);
+  return b.kind() == 'd' ? first_zero_quaternion(t.tree, b.data<double>(), worlds)
+                         : first_zero_quaternion(t.tree, b.data<float>(), worlds);
 }
 
 using H = nb::handle;
@@ -269,51 +274,56 @@ NB_MODULE(_core, m) {
   m.def("first_not_finite", [](H x) { return first_not_finite_any(x); }, nb::arg("array").none());
 
   nb::class_<PyTree>(m, "Tree", "The structure of a model, and every call that reaches the core")
-      .def("__init__",
-           [](PyTree* self, std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless, int form) {
-             check_structure(parent, joint, motor_dof, massless, form);
-             new (self) PyTree(std::move(parent), std::move(joint), std::move(motor_dof), std::move(massless), form);
-           },
-           nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1)
+      .def(
+          "__init__",
+          [](PyTree* self, std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless,
+             int form) {
+            check_structure(parent, joint, motor_dof, massless, form);
+            new (self) PyTree(std::move(parent), std::move(joint), std::move(motor_dof), std::move(massless), form);
+          },
+          nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1)
       .def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })
       .def_prop_ro("params_size", [](const PyTree& t) { return params_size(t.tree); })
       .def("op", &op, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("outputs"))
       .def("op_adj", &op_adj, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("output_bars"), nb::arg("input_bars"))
-      .def("rollout",
-           [](const PyTree& t, long worlds, long steps, long substeps, H q, H v, H u, H h, H ext, H theta, H q_out, H v_out, H diverged_at) {
-             check_counts(worlds, steps, substeps);
-             const H in[] = {q, v, u, h, ext, theta};
-             bool is_double = Buffer(q, "q", false).kind() == 'd';
-             return is_double ? rollout_call<double>(t, worlds, steps, substeps, in, q_out, v_out, diverged_at)
-                              : rollout_call<float>(t, worlds, steps, substeps, in, q_out, v_out, diverged_at);
-           },
-           nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
-           nb::arg("external").none(), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"), nb::arg("diverged_at"))
-      .def("step_one",
-           [](const PyTree& t, H q, H v, H u, H h, H theta, H q_out, H v_out) {
-             const H in[] = {q, v, u, h, Py_None, theta};
-             bool is_double = Buffer(q, "q", false).kind() == 'd';
-             return is_double ? step_one_call<double>(t, in, q_out, v_out) : step_one_call<float>(t, in, q_out, v_out);
-           },
-           nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
-      .def("rollout_adj",
-           [](const PyTree& t, long worlds, long steps, long substeps, nb::sequence inputs, H q, H v, H diverged_at, H q_bar, H v_bar,
-              nb::sequence bars, double decay, long truncate) {
-             check_counts(worlds, steps, substeps);
-             nb::object keep[2 * kRolloutInputs];
-             H in[kRolloutInputs], out[kRolloutInputs];
-             for (int k = 0; k < kRolloutInputs; k++) {
-               in[k] = keep[k] = nb::object(inputs[k]);
-               out[k] = keep[kRolloutInputs + k] = nb::object(bars[k]);
-             }
-             bool is_double = Buffer(in[0], "q", false).kind() == 'd';
-             auto call = is_double ? &rollout_adj_call<double> : &rollout_adj_call<float>;
-             call(t, worlds, steps, substeps, in, q, v, diverged_at, q_bar, v_bar, out, decay, truncate);
-           },
-           nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("inputs"), nb::arg("q"), nb::arg("v"), nb::arg("diverged_at"),
-           nb::arg("q_bar").none(), nb::arg("v_bar").none(), nb::arg("bars"), nb::arg("decay"), nb::arg("truncate"))
-      .def("params_ok", [](const PyTree& t, H theta, long worlds) { return params_ok_any(t, theta, worlds); }, nb::arg("theta"), nb::arg("worlds"))
+      .def(
+          "rollout",
+          [](const PyTree& t, long worlds, long steps, long substeps, H q, H v, H u, H h, H ext, H theta, H q_out, H v_out,
+             H diverged_at) {
+            check_counts(worlds, steps, substeps);
+            const H in[] = {q, v, u, h, ext, theta};
+            bool is_double = Buffer(q, "q", false).kind() == 'd';
+            return is_double ? rollout_call<double>(t, worlds, steps, substeps, in, q_out, v_out, diverged_at)
+                             : rollout_call<float>(t, worlds, steps, substeps, in, q_out, v_out, diverged_at);
+          },
+          nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("q"), nb::arg("v"), nb::arg("control").none(),
+          nb::arg("dt"), nb::arg("external").none(), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"), nb::arg("diverged_at"))
+      .def("step_one_double", &step_one_call<double>, nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
+           nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
+      .def("step_one_float", &step_one_call<float>, nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
+           nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
+      .def(
+          "rollout_adj",
+          [](const PyTree& t, long worlds, long steps, long substeps, nb::sequence inputs, H q, H v, H diverged_at, H q_bar,
+             H v_bar, nb::sequence bars, double decay, long truncate) {
+            check_counts(worlds, steps, substeps);
+            nb::object keep[2 * kRolloutInputs];
+            H in[kRolloutInputs], out[kRolloutInputs];
+            for (int k = 0; k < kRolloutInputs; k++) {
+              in[k] = keep[k] = nb::object(inputs[k]);
+              out[k] = keep[kRolloutInputs + k] = nb::object(bars[k]);
+            }
+            bool is_double = Buffer(in[0], "q", false).kind() == 'd';
+            auto call = is_double ? &rollout_adj_call<double> : &rollout_adj_call<float>;
+            call(t, worlds, steps, substeps, in, q, v, diverged_at, q_bar, v_bar, out, decay, truncate);
+          },
+          nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("inputs"), nb::arg("q"), nb::arg("v"),
+          nb::arg("diverged_at"), nb::arg("q_bar").none(), nb::arg("v_bar").none(), nb::arg("bars"), nb::arg("decay"),
+          nb::arg("truncate"))
+      .def(
+          "params_ok", [](const PyTree& t, H theta, long worlds) { return params_ok_any(t, theta, worlds); }, nb::arg("theta"),
+          nb::arg("worlds"))
       .def("first_zero_quaternion", [](const PyTree& t, H q) { return first_zero_quaternion_any(t, q); }, nb::arg("q"));
 }

@@ -7,8 +7,7 @@
 namespace costate {
 
 // index of the first number that is not finite, or -1
-template <class E>
-inline long first_not_finite(const E* x, long n) {
+template <class E> inline long first_not_finite(const E* x, long n) {
   E s = 0;
   for (long i = 0; i < n; i++) s += x[i] - x[i];
   if (s == 0) return -1;
@@ -18,8 +17,7 @@ inline long first_not_finite(const E* x, long n) {
 }
 
 // index of the first quaternion (its w) whose norm is too small to be normalised, or -1
-template <class E>
-inline long first_zero_quaternion(const Tree& t, const E* q, long worlds) {
+template <class E> inline long first_zero_quaternion(const Tree& t, const E* q, long worlds) {
   for (int b = 0; b < t.nb; b++) {
     if (!joint_turns(t.joint[b])) continue;
     int a = t.q_adr[b] + joint_lin(t.joint[b]);
@@ -33,8 +31,7 @@ inline long first_zero_quaternion(const Tree& t, const E* q, long worlds) {
 
 // eigenvalues of the second moment tr(I)/2 1 - I must not be negative (up to slack tr(I)): positive inertia and the triangle
 // inequality in one. Tested by Sylvester's criterion on the matrix shifted by the slack
-template <class E>
-inline bool inertia_ok(const Sym3<E>& I, double slack) {
+template <class E> inline bool inertia_ok(const Sym3<E>& I, double slack) {
   double tr = double(I.xx) + I.yy + I.zz, s = slack * tr, h = 0.5 * tr + s;
   if (!(tr > 0)) return false;
   double a = h - I.xx, b = h - I.yy, c = h - I.zz, d = -I.xy, e = -I.xz, f = -I.yz;
@@ -43,8 +40,7 @@ inline bool inertia_ok(const Sym3<E>& I, double slack) {
 }
 
 // is one world's theta physical? The caller finds out which field is not, and says so
-template <class E>
-inline bool params_ok(const Tree& t, const std::vector<int>& massless, const E* theta) {
+template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& massless, const E* theta) {
   if (first_not_finite(theta, params_size(t)) >= 0) return false;
   Params<E> p = params_map(t, const_cast<E*>(theta));
   double slack = sizeof(E) == 4 ? 1e-6 : 1e-9;

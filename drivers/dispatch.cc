@@ -23,7 +23,8 @@ const std::vector<Isa>& isas() {
 #ifdef CS_HAVE_X86
     __builtin_cpu_init();
     bool fma = __builtin_cpu_supports("fma"), avx2 = fma && __builtin_cpu_supports("avx2");
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    bool avx512 =
+        avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     l.push_back({"avx512", avx512, kernels_double_avx512(), kernels_float_avx512()});
     l.push_back({"avx2", avx2, kernels_double_avx2(), kernels_float_avx2()});
 #endif
@@ -47,8 +48,7 @@ const Kernels<double>& kernels(double) { return current()->d; }
 const Kernels<float>& kernels(float) { return current()->f; }
 
 // A bar of an input that all worlds share: every pack leaves its sum in `partial`; they are added up in order afterwards
-template <class E>
-struct SharedBars {
+template <class E> struct SharedBars {
   std::vector<std::vector<E>> memory;
   void prepare(const Array<E>& in, Array<E>& bar, int n, long worlds, long packs) {
     if (!bar.data || in.stride != 0 || worlds == 1) return;
@@ -63,8 +63,8 @@ struct SharedBars {
   }
 };
 
-template <class E, class Call>
-void run_packs(Call& c, int n_in, const int* sizes, size_t (*bytes)(const Call&, bool), void (*kernel)(const Call&, bool, long, long, void*)) {
+template <class E, class Call> void run_packs(Call& c, int n_in, const int* sizes, size_t (*bytes)(const Call&, bool),
+                                              void (*kernel)(const Call&, bool, long, long, void*)) {
   // A single world runs in scalar code, which is faster than a pack with one lane in use and gives the same bits
   bool one = c.worlds == 1;
   int lanes = one ? 1 : kernels(E()).lanes;
@@ -92,14 +92,12 @@ void set_instruction_set(const char* name) {
   throw std::invalid_argument(std::string("instruction set '") + name + "' is not available on this machine");
 }
 
-template <class E>
-void run(OpCall<E>& c) {
+template <class E> void run(OpCall<E>& c) {
   OpShape s = op_shape(c.op, *c.tree);
   run_packs<E>(c, s.n_in, s.in, kernels(E()).op_scratch, kernels(E()).op);
 }
 
-template <class E>
-void run(RolloutCall<E>& c) {
+template <class E> void run(RolloutCall<E>& c) {
   const Tree& t = *c.tree;
   int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)};
   run_packs<E>(c, kRolloutInputs, sizes, kernels(E()).rollout_scratch, kernels(E()).rollout);

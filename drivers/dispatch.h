@@ -7,9 +7,7 @@ namespace costate {
 const char* instruction_set();            // "avx512", "avx2" or "base"
 void set_instruction_set(const char* s);  // for tests; throws std::invalid_argument for one that this machine lacks
 
-template <class E>
-void run(OpCall<E>& call);
-template <class E>
-void run(RolloutCall<E>& call);
+template <class E> void run(OpCall<E>& call);
+template <class E> void run(RolloutCall<E>& call);
 
 }  // namespace costate

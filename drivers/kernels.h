@@ -9,8 +9,7 @@
 
 namespace costate {
 
-template <class E>
-struct Array {
+template <class E> struct Array {
   E* data = nullptr;
   long stride = 0;  // numbers from one world to the next
   long time = 0;    // numbers from one step to the next; 0: the same at every step
@@ -45,8 +44,7 @@ CS_END
 
 namespace costate {
 
-template <class E>
-struct OpCall {
+template <class E> struct OpCall {
   const Tree* tree;
   int op;
   bool adjoint;
@@ -58,8 +56,7 @@ struct OpCall {
 // Many steps: inputs q, v, u, h, external, theta
 enum RolloutInput { kQ, kV, kU, kH, kExternal, kTheta, kRolloutInputs };
 
-template <class E>
-struct RolloutCall {
+template <class E> struct RolloutCall {
   const Tree* tree;
   bool adjoint;
   long worlds, steps, substeps;
@@ -71,16 +68,15 @@ struct RolloutCall {
 };
 
 // One instruction set's code for one element type. `pack_*` take 'lanes' worlds at a time, `one_*` a single world
-template <class E>
-struct Kernels {
+template <class E> struct Kernels {
   int lanes;
-  size_t (*op_scratch)(const OpCall<E>&, bool one);            // bytes per thread
+  size_t (*op_scratch)(const OpCall<E>&, bool one);                         // bytes per thread
   void (*op)(const OpCall<E>&, bool one, long lo, long hi, void* scratch);  // packs lo to hi
   size_t (*rollout_scratch)(const RolloutCall<E>&, bool one);
   void (*rollout)(const RolloutCall<E>&, bool one, long lo, long hi, void* scratch);
 };
 
-#define CS_DECLARE(isa)               \
+#define CS_DECLARE(isa)                   \
   Kernels<double> kernels_double_##isa(); \
   Kernels<float> kernels_float_##isa();
 CS_DECLARE(base)

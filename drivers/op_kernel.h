@@ -5,16 +5,14 @@
 
 CS_BEGIN
 
-template <class T>
-struct OpBuffers {
+template <class T> struct OpBuffers {
   Trace<T> tr;
   Bars<T> bar;
   T *in[6], *out[3], *in_bar[6], *out_bar[3];
   T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
 };
 
-template <class T>
-inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, Arena<T>& m) {
+template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, Arena<T>& m) {
   OpBuffers<T> b;
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
@@ -25,8 +23,7 @@ inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, Arena<T>& m) {
 }
 
 // rows of A and B, one unit costate at a time through the step's adjoint; tangent coordinates
-template <class T>
-inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
+template <class T> inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
   Params<T> th = params_map(t, b.in[5]), none = params_map(t, static_cast<T*>(nullptr));
   Inputs<T> in = {b.in[0], b.in[1], b.in[2], b.in[3][0], external};
   T *q_next = b.q1, *v_next = b.q2, *cotangent = b.tangent;
@@ -42,12 +39,13 @@ inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
   }
 }
 
-template <class T>
-inline void op_forward(int op, const Tree& t, const OpBuffers<T>& b, const T* external) {
+template <class T> inline void op_forward(int op, const Tree& t, const OpBuffers<T>& b, const T* external) {
   T* const* in = b.in;
   T* const* out = b.out;
   switch (op) {
-    case kJointForces: joint_forces(t, params_map(t, in[4]), b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2], out[0]); break;
+    case kJointForces:
+      joint_forces(t, params_map(t, in[4]), b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2], out[0]);
+      break;
     case kAcceleration:
       acceleration(t, params_map(t, in[4]), b.tr, Inputs<T>{in[0], in[1], nullptr, T(0), external}, in[2]);
       for (int d = 0; d < t.nv; d++) out[0][d] = b.tr.acc[d];
@@ -67,8 +65,7 @@ inline void op_forward(int op, const Tree& t, const OpBuffers<T>& b, const T* ex
   }
 }
 // adjoint: after op_forward on the same buffers; in_bar cleared by the caller.   linearize has none, the binding refuses it
-template <class T>
-inline void op_adjoint(int op, const Tree& t, const OpBuffers<T>& b, const T* external, bool theta_wanted) {
+template <class T> inline void op_adjoint(int op, const Tree& t, const OpBuffers<T>& b, const T* external, bool theta_wanted) {
   T* const* in = b.in;
   T* const* bar = b.in_bar;
   T* const* g = b.out_bar;
@@ -104,8 +101,7 @@ inline void op_adjoint(int op, const Tree& t, const OpBuffers<T>& b, const T* ex
   normalise_adj(t, in[0], tangent, bar[0]);
 }
 
-template <class T, class E>
-inline void run_op(const OpCall<E>& c, long lo, long hi, void* scratch) {
+template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long hi, void* scratch) {
   const Tree& t = *c.tree;
   OpShape s = op_shape(c.op, t);
   Arena<T> arena{static_cast<T*>(scratch), 0};
@@ -138,8 +134,7 @@ inline void run_op(const OpCall<E>& c, long lo, long hi, void* scratch) {
   }
 }
 
-template <class T, class E>
-inline size_t op_scratch(const OpCall<E>& c) {
+template <class T, class E> inline size_t op_scratch(const OpCall<E>& c) {
   Arena<T> count{nullptr, 0};
   op_buffers(*c.tree, op_shape(c.op, *c.tree), count);
   return count.used * sizeof(T);

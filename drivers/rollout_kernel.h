@@ -9,20 +9,18 @@
 
 CS_BEGIN
 
-template <class T>
-struct RolloutBuffers {
+template <class T> struct RolloutBuffers {
   Trace<T> tr;
   Bars<T> bar;
   T *in[kRolloutInputs], *in_bar[kRolloutInputs];
   T *q, *v;            // the current control step's start and its substeps: [substeps + 1, n]
   T *q_next, *v_next;  // one step ahead
   T *q_tan, *v_bar;    // the costate, tangent
-  T *q_amb;            // an incoming bar of q
+  T* q_amb;            // an incoming bar of q
   T *q_acc, *v_acc;    // the costate one substep back
 };
 
-template <class T>
-inline RolloutBuffers<T> rollout_buffers(const Tree& t, long substeps, Arena<T>& m) {
+template <class T> inline RolloutBuffers<T> rollout_buffers(const Tree& t, long substeps, Arena<T>& m) {
   RolloutBuffers<T> b;
   int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = int(substeps) + 1;
   b.tr = trace_map(t, m);
@@ -36,8 +34,7 @@ inline RolloutBuffers<T> rollout_buffers(const Tree& t, long substeps, Arena<T>&
 }
 
 // which lanes are finite: x - x is 0 for numbers, NaN for the rest
-template <class T>
-inline T finite_sum(const T* q, int nq, const T* v, int nv) {
+template <class T> inline T finite_sum(const T* q, int nq, const T* v, int nv) {
   T s = T(0);
   for (int i = 0; i < nq; i++) s += q[i] - q[i];
   for (int i = 0; i < nv; i++) s += v[i] - v[i];
@@ -50,22 +47,19 @@ inline Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>
 }
 
 // what stays the same over the steps; controls and time-varying wrenches are loaded step by step
-template <class T, class E>
-inline void load_constants(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, bool first) {
+template <class T, class E> inline void load_constants(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, bool first) {
   const Tree& t = *c.tree;
   load(c.in[kH], g, 1, b.in[kH]);
   if (c.in[kTheta].stride || first) load(c.in[kTheta], g, params_size(t), b.in[kTheta]);
   if (c.in[kExternal].data && !c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal]);
 }
-template <class T, class E>
-inline void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
+template <class T, class E> inline void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
   const Tree& t = *c.tree;
   if (c.in[kU].data) load(c.in[kU], g, t.nu, b.in[kU], step);
   if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
 }
 
-template <class T, class E>
-inline void rollout_forward(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[64];
@@ -98,8 +92,8 @@ inline void rollout_forward(const RolloutCall<E>& c, const RolloutBuffers<T>& b,
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
-template <class T, class E>
-inline void control_step_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long s, const Params<T>& th, const Params<T>& th_bar) {
+template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long s,
+                                                         const Params<T>& th, const Params<T>& th_bar) {
   const Tree& t = *c.tree;
   if (s == 0) {
     load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
@@ -113,15 +107,15 @@ inline void control_step_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b
     Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
     step(t, th, b.tr, in, b.q_next, b.v_next);
     clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
-    InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0], c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
+    InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
+                           c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
     step_adj(t, th, b.tr, in, b.v_next, b.q_tan, b.v_bar, b.bar, th_bar, in_bar);
     b.in_bar[kH][0] = in_bar.h;
     for (int d = 0; d < t.nv; d++) b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d];
   }
 }
 
-template <class T, class E>
-inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   int P = params_size(t), next = 6 * t.nb;
   bool keep[64];
@@ -163,8 +157,7 @@ inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Gro
   if (bar[kTheta].data) store_bar(bar[kTheta], g, P, b.in_bar[kTheta], keep);
 }
 
-template <class T, class E>
-inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
+template <class T, class E> inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
   Arena<T> arena{static_cast<T*>(scratch), 0};
   RolloutBuffers<T> b = rollout_buffers(*c.tree, c.substeps, arena);
   for (long p = lo; p < hi; p++) {
@@ -177,8 +170,7 @@ inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch
   }
 }
 
-template <class T, class E>
-inline size_t rollout_scratch(const RolloutCall<E>& c) {
+template <class T, class E> inline size_t rollout_scratch(const RolloutCall<E>& c) {
   Arena<T> count{nullptr, 0};
   rollout_buffers(*c.tree, c.substeps, count);
   return count.used * sizeof(T);

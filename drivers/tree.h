@@ -51,8 +51,23 @@ struct TreeStorage {
   }
 
   Tree view() const {
-    return {int(parent.size()), nq, nv, int(motor_dof.size()), int(row_dof.size()), form, parent.data(), root.data(), joint.data(),
-            q_adr.data(), v_adr.data(), dof_body.data(), dof_parent.data(), dof_depth.data(), row_adr.data(), row_dof.data(), motor_dof.data()};
+    return {int(parent.size()),
+            nq,
+            nv,
+            int(motor_dof.size()),
+            int(row_dof.size()),
+            form,
+            parent.data(),
+            root.data(),
+            joint.data(),
+            q_adr.data(),
+            v_adr.data(),
+            dof_body.data(),
+            dof_parent.data(),
+            dof_depth.data(),
+            row_adr.data(),
+            row_dof.data(),
+            motor_dof.data()};
   }
 };
 

@@ -8,8 +8,8 @@
 #define CS_ISA native
 #endif
 
-#define CS_BEGIN         \
-  namespace costate {    \
+#define CS_BEGIN      \
+  namespace costate { \
   inline namespace CS_ISA {
 #define CS_END \
   }            \

@@ -6,8 +6,7 @@
 
 CS_BEGIN
 
-template <class E>
-struct Dual {
+template <class E> struct Dual {
   E value, tangent;
 
   Dual() = default;
@@ -39,8 +38,7 @@ struct Dual {
   }
 };
 
-template <class E>
-struct ScalarTraits<Dual<E>> {
+template <class E> struct ScalarTraits<Dual<E>> {
   using Element = E;
   static constexpr int lanes = 1;
 };

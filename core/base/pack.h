@@ -11,8 +11,7 @@
 
 CS_BEGIN
 
-template <class E, int N>
-struct Pack {
+template <class E, int N> struct Pack {
   typedef E Vector __attribute__((vector_size(sizeof(E) * N)));
   using MaskVector = decltype(Vector{} < Vector{});
   struct Mask {
@@ -50,50 +49,40 @@ struct Pack {
   friend CS_FN void set_lane(Pack& a, int l, E s) { a.x[l] = s; }
 };
 
-template <class E, int N>
-struct ScalarTraits<Pack<E, N>> {
+template <class E, int N> struct ScalarTraits<Pack<E, N>> {
   using Element = E;
   static constexpr int lanes = N;
 };
 
 // is lane l of a mask set?
 CS_FN bool test(bool m, int) { return m; }
-template <class M>
-CS_FN bool test(M m, int l) {
-  return m.m[l] != 0;
-}
+template <class M> CS_FN bool test(M m, int l) { return m.m[l] != 0; }
 
 // is no lane of a mask set? For skipping work whose result would be thrown away in every lane
 CS_FN bool none(bool m) { return !m; }
-template <class M>
-CS_FN bool none(M m) {
+template <class M> CS_FN bool none(M m) {
   bool any = false;
   for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) any |= m.m[l] != 0;
   return !any;
 }
 
 // widths without an intrinsic below: unfused, and lane by lane
-template <class E, int N>
-CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) {
+template <class E, int N> CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) {
   if constexpr (!CS_FUSED) return a * b + c;
   Pack<E, N> r;
   for (int l = 0; l < N; l++) r.x[l] = fma(E(a.x[l]), E(b.x[l]), E(c.x[l]));
   return r;
 }
-template <class E, int N>
-CS_FN Pack<E, N> fnma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) {
-  return fma(-a, b, c);
-}
-template <class E, int N>
-CS_FN Pack<E, N> sqrt(Pack<E, N> a) {
+template <class E, int N> CS_FN Pack<E, N> fnma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) { return fma(-a, b, c); }
+template <class E, int N> CS_FN Pack<E, N> sqrt(Pack<E, N> a) {
   Pack<E, N> r;
   for (int l = 0; l < N; l++) r.x[l] = sqrt(E(a.x[l]));
   return r;
 }
 
-#define CS_PACK_OPS(E, N, FMA, FNMA, SQRT)                                                                         \
-  CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) { return Pack<E, N>::of(FMA(a.x, b.x, c.x)); }    \
-  CS_FN Pack<E, N> fnma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) { return Pack<E, N>::of(FNMA(a.x, b.x, c.x)); }  \
+#define CS_PACK_OPS(E, N, FMA, FNMA, SQRT)                                                                        \
+  CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) { return Pack<E, N>::of(FMA(a.x, b.x, c.x)); }   \
+  CS_FN Pack<E, N> fnma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) { return Pack<E, N>::of(FNMA(a.x, b.x, c.x)); } \
   CS_FN Pack<E, N> sqrt(Pack<E, N> a) { return Pack<E, N>::of(SQRT(a.x)); }
 #ifdef __AVX512F__
 CS_PACK_OPS(double, 8, _mm512_fmadd_pd, _mm512_fnmadd_pd, _mm512_sqrt_pd)

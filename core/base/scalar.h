@@ -9,15 +9,12 @@
 
 CS_BEGIN
 
-template <class T>
-struct ScalarTraits {
+template <class T> struct ScalarTraits {
   using Element = T;
   static constexpr int lanes = 1;
 };
-template <class T>
-using ElementOf = typename ScalarTraits<T>::Element;
-template <class T>
-constexpr int lanes = ScalarTraits<T>::lanes;
+template <class T> using ElementOf = typename ScalarTraits<T>::Element;
+template <class T> constexpr int lanes = ScalarTraits<T>::lanes;
 
 #if CS_FUSED
 CS_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }

@@ -26,8 +26,7 @@ CS_BEGIN
   CS_FIELD(gear,         motor, 1,      T)               /* joint force per unit of control */
 // clang-format on
 
-template <class T>
-struct Params {
+template <class T> struct Params {
 #define CS_FIELD(name, per, width, type) type* name;
   CS_FIELDS(CS_FIELD)
 #undef CS_FIELD
@@ -50,10 +49,9 @@ CS_FN int params_size(const Tree& t) {
 }
 
 // no adjoint: pointers.   theta seen as its fields; a null theta (a bar nobody wants) gives null fields
-template <class T>
-CS_FN Params<T> params_map(const Tree& t, T* theta) {
+template <class T> CS_FN Params<T> params_map(const Tree& t, T* theta) {
   Params<T> p;
-#define CS_FIELD(name, per, width, type)     \
+#define CS_FIELD(name, per, width, type)   \
   p.name = reinterpret_cast<type*>(theta); \
   if (theta) theta += width * per_count(t, Per::per);
   CS_FIELDS(CS_FIELD)

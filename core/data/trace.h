@@ -11,41 +11,37 @@
 
 CS_BEGIN
 
-template <class T>
-struct Arena {
+template <class T> struct Arena {
   T* base;
   size_t used;
-  template <class V>
-  CS_FN V* take(int count) {
+  template <class V> CS_FN V* take(int count) {
     V* p = reinterpret_cast<V*>(base ? base + used : nullptr);
     used += size_t(count) * (sizeof(V) / sizeof(T));
     return p;
   }
 };
 
-template <class T>
-struct Trace {
-  T* q;               // [nq] normalised coordinates                                        by normalise
-  Quat<T>* quat;      // [nb] body orientation                                              by kinematics
-  Mat3<T>* R;         // [nb] the same as a matrix                                          by kinematics
-  Vec3<T>* p;         // [nb] body origin, from the tree's origin, m                        by kinematics
-  Vec3<T>* origin;    // [nb] world position of a root body, m (only entries of roots)      by kinematics
-  Motion<T>* S;       // [nv] motion of the dof's body per unit of v                        by kinematics
-  Motion<T>* v;       // [nb] velocity                                                      by velocity
-  Motion<T>* a;       // [nb] acceleration, gravity included                                by inverse_dynamics
-  Force<T>* f;        // [nb] force through the joint: sum over the subtree                 by inverse_dynamics
-  Inertia<T>* I;      // [nb] inertia about the tree's origin                               by inertia
-  Inertia<T>* Ic;     // [nb] composite inertia of the subtree                               by mass_rows
-  T* L;               // [nm] rows of H, then its factor L (sparse form)                    by factor
-  T* D_inv;           // [nv] 1 / D                                                         by factor
+template <class T> struct Trace {
+  T* q;                       // [nq] normalised coordinates                                        by normalise
+  Quat<T>* quat;              // [nb] body orientation                                              by kinematics
+  Mat3<T>* R;                 // [nb] the same as a matrix                                          by kinematics
+  Vec3<T>* p;                 // [nb] body origin, from the tree's origin, m                        by kinematics
+  Vec3<T>* origin;            // [nb] world position of a root body, m (only entries of roots)      by kinematics
+  Motion<T>* S;               // [nv] motion of the dof's body per unit of v                        by kinematics
+  Motion<T>* v;               // [nb] velocity                                                      by velocity
+  Motion<T>* a;               // [nb] acceleration, gravity included                                by inverse_dynamics
+  Force<T>* f;                // [nb] force through the joint: sum over the subtree                 by inverse_dynamics
+  Inertia<T>* I;              // [nb] inertia about the tree's origin                               by inertia
+  Inertia<T>* Ic;             // [nb] composite inertia of the subtree                               by mass_rows
+  T* L;                       // [nm] rows of H, then its factor L (sparse form)                    by factor
+  T* D_inv;                   // [nv] 1 / D                                                         by factor
   ArticulatedInertia<T>* IA;  // [nb] (articulated form)                                    by factor
   Force<T>* U;                // [nv] IA S (articulated form)                               by factor
-  T* acc;             // [nv] joint accelerations                                           by acceleration
-  T* tau;             // [nv] joint forces, right-hand sides                                scratch
+  T* acc;                     // [nv] joint accelerations                                           by acceleration
+  T* tau;                     // [nv] joint forces, right-hand sides                                scratch
 };
 
-template <class T>
-struct Bars {
+template <class T> struct Bars {
   Force<T>* X;    // [nb] by a rigid displacement of body b alone, about the tree's origin
   Force<T>* S;    // [nv]
   Force<T>* v;    // [nb]
@@ -57,8 +53,7 @@ struct Bars {
 };
 
 // no adjoint: memory
-template <class T>
-CS_FN Trace<T> trace_map(const Tree& t, Arena<T>& m) {
+template <class T> CS_FN Trace<T> trace_map(const Tree& t, Arena<T>& m) {
   Trace<T> r;
   bool sparse = t.form == kSparse;
   r.q = m.template take<T>(t.nq);
@@ -82,8 +77,7 @@ CS_FN Trace<T> trace_map(const Tree& t, Arena<T>& m) {
 }
 
 // no adjoint: memory
-template <class T>
-CS_FN Bars<T> bars_map(const Tree& t, Arena<T>& m) {
+template <class T> CS_FN Bars<T> bars_map(const Tree& t, Arena<T>& m) {
   Bars<T> r;
   r.X = m.template take<Force<T>>(t.nb);
   r.S = m.template take<Force<T>>(t.nv);
@@ -97,8 +91,7 @@ CS_FN Bars<T> bars_map(const Tree& t, Arena<T>& m) {
 }
 
 // no adjoint: memory
-template <class T>
-CS_FN void bars_clear(const Tree& t, const Bars<T>& bar) {
+template <class T> CS_FN void bars_clear(const Tree& t, const Bars<T>& bar) {
   for (int b = 0; b < t.nb; b++) {
     bar.X[b] = bar.v[b] = bar.a[b] = zero_force<T>();
     bar.I[b] = {T(0), zero3<T>(), {T(0), T(0), T(0), T(0), T(0), T(0)}};

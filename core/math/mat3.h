@@ -6,59 +6,40 @@
 
 CS_BEGIN
 
-template <class T>
-struct Mat3 {
+template <class T> struct Mat3 {
   Vec3<T> r0, r1, r2;
 };
 
-template <class T>
-struct Sym3 {
+template <class T> struct Sym3 {
   T xx, yy, zz, xy, xz, yz;
-  CS_FN Sym3& operator+=(Sym3 b) {
-    return xx += b.xx, yy += b.yy, zz += b.zz, xy += b.xy, xz += b.xz, yz += b.yz, *this;
-  }
+  CS_FN Sym3& operator+=(Sym3 b) { return xx += b.xx, yy += b.yy, zz += b.zz, xy += b.xy, xz += b.xz, yz += b.yz, *this; }
 };
 
 // no adjoint: linear in each argument;  y = R x
-template <class T>
-CS_FN Vec3<T> mul(const Mat3<T>& R, Vec3<T> x) {
-  return {dot(R.r0, x), dot(R.r1, x), dot(R.r2, x)};
-}
+template <class T> CS_FN Vec3<T> mul(const Mat3<T>& R, Vec3<T> x) { return {dot(R.r0, x), dot(R.r1, x), dot(R.r2, x)}; }
 // no adjoint: linear in each argument;  y = R^T x
-template <class T>
-CS_FN Vec3<T> tmul(const Mat3<T>& R, Vec3<T> x) {
-  return fma(x.x, R.r0, fma(x.y, R.r1, x.z * R.r2));
-}
+template <class T> CS_FN Vec3<T> tmul(const Mat3<T>& R, Vec3<T> x) { return fma(x.x, R.r0, fma(x.y, R.r1, x.z * R.r2)); }
 // no adjoint: linear in each argument;  y = S x
-template <class T>
-CS_FN Vec3<T> mul(const Sym3<T>& S, Vec3<T> x) {
+template <class T> CS_FN Vec3<T> mul(const Sym3<T>& S, Vec3<T> x) {
   return {fma(S.xx, x.x, fma(S.xy, x.y, S.xz * x.z)), fma(S.xy, x.x, fma(S.yy, x.y, S.yz * x.z)),
           fma(S.xz, x.x, fma(S.yz, x.y, S.zz * x.z))};
 }
 
 // no adjoint: the transpose of a permutation, columns of R
-template <class T>
-CS_FN void columns(const Mat3<T>& R, Vec3<T>& x, Vec3<T>& y, Vec3<T>& z) {
+template <class T> CS_FN void columns(const Mat3<T>& R, Vec3<T>& x, Vec3<T>& y, Vec3<T>& z) {
   x = {R.r0.x, R.r1.x, R.r2.x};
   y = {R.r0.y, R.r1.y, R.r2.y};
   z = {R.r0.z, R.r1.z, R.r2.z};
 }
 
 // no adjoint: used on bars; the bar of x^T S y by S is sym_outer(x, y) in stored numbers
-template <class T>
-CS_FN Sym3<T> sym_outer(Vec3<T> x, Vec3<T> y) {
-  return {x.x * y.x,
-          x.y * y.y,
-          x.z * y.z,
-          fma(x.x, y.y, x.y * y.x),
-          fma(x.x, y.z, x.z * y.x),
-          fma(x.y, y.z, x.z * y.y)};
+template <class T> CS_FN Sym3<T> sym_outer(Vec3<T> x, Vec3<T> y) {
+  return {x.x * y.x, x.y * y.y, x.z * y.z, fma(x.x, y.y, x.y * y.x), fma(x.x, y.z, x.z * y.x), fma(x.y, y.z, x.z * y.y)};
 }
 
 // no adjoint: inertia_rotate's pair is written out where it is used, with the rotation's tangent
 // conjugate: R S R^T
-template <class T>
-CS_FN Sym3<T> conjugate(const Mat3<T>& R, const Sym3<T>& S) {
+template <class T> CS_FN Sym3<T> conjugate(const Mat3<T>& R, const Sym3<T>& S) {
   Vec3<T> a = mul(S, R.r0), b = mul(S, R.r1), c = mul(S, R.r2);
   return {dot(R.r0, a), dot(R.r1, b), dot(R.r2, c), dot(R.r1, a), dot(R.r2, a), dot(R.r2, b)};
 }

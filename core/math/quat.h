@@ -9,34 +9,25 @@
 
 CS_BEGIN
 
-template <class T>
-struct Quat {
+template <class T> struct Quat {
   T w, x, y, z;
 };
 
 // no adjoint: reads the vector part
-template <class T>
-CS_FN Vec3<T> vec(Quat<T> q) {
-  return {q.x, q.y, q.z};
-}
+template <class T> CS_FN Vec3<T> vec(Quat<T> q) { return {q.x, q.y, q.z}; }
 
 // no adjoint: linear in each argument
-template <class T>
-CS_FN Quat<T> mul(Quat<T> a, Quat<T> b) {
+template <class T> CS_FN Quat<T> mul(Quat<T> a, Quat<T> b) {
   Vec3<T> v = fma(a.w, vec(b), fma(b.w, vec(a), cross(vec(a), vec(b))));
   return {fnma(a.x, b.x, fnma(a.y, b.y, fnma(a.z, b.z, a.w * b.w))), v.x, v.y, v.z};
 }
 
 // no adjoint: linear
-template <class T>
-CS_FN Quat<T> conj(Quat<T> q) {
-  return {q.w, -q.x, -q.y, -q.z};
-}
+template <class T> CS_FN Quat<T> conj(Quat<T> q) { return {q.w, -q.x, -q.y, -q.z}; }
 
 // no adjoint: linear in x; in q the tangent rule d(R x) = R (d_theta x x) is used by callers
 // matrix: R(q) = 1 + 2 (w [u] + [u]^2)
-template <class T>
-CS_FN Mat3<T> matrix(Quat<T> q) {
+template <class T> CS_FN Mat3<T> matrix(Quat<T> q) {
   T x2 = q.x + q.x, y2 = q.y + q.y, z2 = q.z + q.z, one = T(1);
   T xx = x2 * q.x, yy = y2 * q.y, zz = z2 * q.z;
   return {{one - (yy + zz), fnma(z2, q.w, x2 * q.y), fma(y2, q.w, x2 * q.z)},
@@ -45,22 +36,19 @@ CS_FN Mat3<T> matrix(Quat<T> q) {
 }
 
 // no adjoint: as matrix().   rotate: y = R(q) x.  t = 2 u x x;  y = x + w t + u x t
-template <class T>
-CS_FN Vec3<T> rotate(Quat<T> q, Vec3<T> x) {
+template <class T> CS_FN Vec3<T> rotate(Quat<T> q, Vec3<T> x) {
   Vec3<T> t = cross(vec(q), x);
   t = t + t;
   return fma(q.w, t, x + cross(vec(q), t));
 }
 
 // quat_normalise: q / |q|.   a zero quaternion is refused by the driver before it gets here
-template <class T>
-CS_FN Quat<T> quat_normalise(Quat<T> q) {
+template <class T> CS_FN Quat<T> quat_normalise(Quat<T> q) {
   T s = T(1) / sqrt(fma(q.w, q.w, fma(q.x, q.x, fma(q.y, q.y, q.z * q.z))));
   return {q.w * s, q.x * s, q.y * s, q.z * s};
 }
 // adjoint, from the tangent at the unit quaternion:  d_theta = 2 vec(conj(u) dq) / |q|,  u = q / |q|
-template <class T>
-CS_FN void quat_normalise_adj(Quat<T> q, Vec3<T> theta_bar, Quat<T>& q_bar) {
+template <class T> CS_FN void quat_normalise_adj(Quat<T> q, Vec3<T> theta_bar, Quat<T>& q_bar) {
   T n = fma(q.w, q.w, fma(q.x, q.x, fma(q.y, q.y, q.z * q.z)));
   Quat<T> b = mul(q, Quat<T>{T(0), theta_bar.x, theta_bar.y, theta_bar.z});
   T s = T(2) / n;
@@ -68,21 +56,16 @@ CS_FN void quat_normalise_adj(Quat<T> q, Vec3<T> theta_bar, Quat<T>& q_bar) {
 }
 
 // no adjoint: used on bars only.   dq = q (0, d_theta) / 2, so theta_bar = vec(conj(q) q_bar) / 2
-template <class T>
-CS_FN Vec3<T> tangent_bar(Quat<T> q, Quat<T> q_bar) {
-  return T(0.5) * vec(mul(conj(q), q_bar));
-}
+template <class T> CS_FN Vec3<T> tangent_bar(Quat<T> q, Quat<T> q_bar) { return T(0.5) * vec(mul(conj(q), q_bar)); }
 
 // no adjoint: coefficients of the closed forms below, functions of x = theta^2:
 //   exp_sinc = sin(theta/2)/theta,  right_a = (1 - cos theta)/theta^2,  right_b = (theta - sin theta)/theta^3,
 //   inverse_b = (1 - (theta/2) cot(theta/2))/theta^2.   Series below theta = 0.1, where the closed forms cancel
-template <class T>
-struct TurnCoefficients {
+template <class T> struct TurnCoefficients {
   T half_cos, exp_sinc, right_a, right_b, inverse_b;
 };
 // no adjoint: see above
-template <class T>
-CS_FN TurnCoefficients<T> turn_coefficients(Vec3<T> phi) {
+template <class T> CS_FN TurnCoefficients<T> turn_coefficients(Vec3<T> phi) {
   using E = ElementOf<T>;
   T x = dot(phi, phi);
   auto small = x < T(E(0.01));
@@ -101,22 +84,19 @@ CS_FN TurnCoefficients<T> turn_coefficients(Vec3<T> phi) {
 }
 
 // quat_exp: the turn by |phi| about phi.   smooth everywhere
-template <class T>
-CS_FN Quat<T> quat_exp(Vec3<T> phi) {
+template <class T> CS_FN Quat<T> quat_exp(Vec3<T> phi) {
   TurnCoefficients<T> k = turn_coefficients(phi);
   return {k.half_cos, k.exp_sinc * phi.x, k.exp_sinc * phi.y, k.exp_sinc * phi.z};
 }
 // adjoint:  d_theta = (1 - a [phi] + b [phi]^2) d_phi, the right Jacobian; transposed
-template <class T>
-CS_FN void quat_exp_adj(Vec3<T> phi, Vec3<T> theta_bar, Vec3<T>& phi_bar) {
+template <class T> CS_FN void quat_exp_adj(Vec3<T> phi, Vec3<T> theta_bar, Vec3<T>& phi_bar) {
   TurnCoefficients<T> k = turn_coefficients(phi);
   Vec3<T> t = cross(phi, theta_bar);
   phi_bar += fma(k.right_b, cross(phi, t), fma(k.right_a, t, theta_bar));
 }
 
 // quat_log: phi with exp(phi) = +-q, |phi| <= pi.   kink: the half turn, w = 0; the branch w >= 0 is taken there
-template <class T>
-CS_FN Vec3<T> quat_log(Quat<T> q) {
+template <class T> CS_FN Vec3<T> quat_log(Quat<T> q) {
   auto flip = q.w < T(0);
   T w = select(flip, -q.w, q.w);
   T d = T(1) / (T(1) + w);
@@ -125,8 +105,7 @@ CS_FN Vec3<T> quat_log(Quat<T> q) {
   return select(flip, -s, s) * vec(q);
 }
 // adjoint:  d_phi = (1 + [phi]/2 + b [phi]^2) d_theta, the inverse right Jacobian; transposed
-template <class T>
-CS_FN void quat_log_adj(Vec3<T> phi, Vec3<T> phi_bar, Vec3<T>& theta_bar) {
+template <class T> CS_FN void quat_log_adj(Vec3<T> phi, Vec3<T> phi_bar, Vec3<T>& theta_bar) {
   TurnCoefficients<T> k = turn_coefficients(phi);
   Vec3<T> t = cross(phi, phi_bar);
   theta_bar += fma(k.inverse_b, cross(phi, t), fma(T(-0.5), t, phi_bar));

@@ -9,24 +9,20 @@
 
 CS_BEGIN
 
-template <class E>
-struct TrigConstants;
-template <>
-struct TrigConstants<double> {
+template <class E> struct TrigConstants;
+template <> struct TrigConstants<double> {
   static constexpr double pio2[4] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69, 0x1.b839a252049c1p-104};
   static constexpr double round = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
   static constexpr int sin_terms = 8, cos_terms = 7;
 };
-template <>
-struct TrigConstants<float> {
+template <> struct TrigConstants<float> {
   static constexpr float pio2[4] = {0x1.92p+0f, 0x1.fb4p-12f, 0x1.444p-24f, 0x1.68c234p-39f};
   static constexpr float round = 12582912.0f;  // 1.5 * 2^23
   static constexpr int sin_terms = 4, cos_terms = 4;
 };
 
 // no adjoint: a helper of sincos.   1 - x/a1 (1 - x/a2 (...)), a_k = (2k + first)(2k + first + 1): both Taylor series
-template <class T>
-CS_FN T taylor_alternating(T x, int terms, int first) {
+template <class T> CS_FN T taylor_alternating(T x, int terms, int first) {
   using E = ElementOf<T>;
   T y = T(E(1));
   for (int k = terms; k > 0; k--) y = fnma(x * T(E(1) / E((2 * k - 1 + first) * (2 * k + first))), y, T(E(1)));
@@ -34,8 +30,7 @@ CS_FN T taylor_alternating(T x, int terms, int first) {
 }
 
 // sincos: s = sin x, c = cos x.   saves: nothing.   smooth everywhere
-template <class T>
-CS_FN void sincos(T x, T& s, T& c) {
+template <class T> CS_FN void sincos(T x, T& s, T& c) {
   using E = ElementOf<T>;
   using K = TrigConstants<E>;
   const T magic = T(K::round);
@@ -52,23 +47,18 @@ CS_FN void sincos(T x, T& s, T& c) {
   s = select((j < T(E(-0.5))) | (T(E(1.5)) < j), -s, s);
   c = select((T(E(0.5)) < j) | (j < T(E(-1.5))), -c, c);
 }
-template <class E>
-CS_FN void sincos(Dual<E> x, Dual<E>& s, Dual<E>& c) {
+template <class E> CS_FN void sincos(Dual<E> x, Dual<E>& s, Dual<E>& c) {
   E sv, cv;
   sincos(x.value, sv, cv);
   s = {sv, cv * x.tangent};
   c = {cv, -sv * x.tangent};
 }
-template <class T>
-CS_FN void sincos_adj(T s, T c, T s_bar, T c_bar, T& x_bar) {
-  x_bar += fnma(s, c_bar, c * s_bar);
-}
+template <class T> CS_FN void sincos_adj(T s, T c, T s_bar, T c_bar, T& x_bar) { x_bar += fnma(s, c_bar, c * s_bar); }
 
 // no adjoint: quat_log, its only caller, differentiates the logarithm in closed form
 // atan_ratio: atan(t) / t as a function of y = t^2, 0 <= y <= 1.   smooth, also at 0
 //   atan t = 2 atan(t / (1 + sqrt(1 + t^2))), twice, then the Taylor series for t < 0.2
-template <class T>
-CS_FN T atan_ratio(T y) {
+template <class T> CS_FN T atan_ratio(T y) {
   using E = ElementOf<T>;
   T scale = T(E(1));
   for (int i = 0; i < 2; i++) {

@@ -4,8 +4,7 @@
 
 CS_BEGIN
 
-template <class T>
-CS_OP void actuate(const Tree& t, const Params<T>& th, const T* u, T* tau) {
+template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const T* u, T* tau) {
   for (int d = 0; d < t.nv; d++) tau[d] = T(0);
   if (!u) return;
   for (int k = 0; k < t.nu; k++) tau[t.motor_dof[k]] = fma(th.gear[k], u[k], tau[t.motor_dof[k]]);

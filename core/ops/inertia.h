@@ -8,18 +8,18 @@
 
 CS_BEGIN
 
-template <class T>
-CS_OP void inertia(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
+template <class T> CS_OP void inertia(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
   for (int b = 0; b < t.nb; b++) {
     T m = th.mass[b];
     Vec3<T> c = tr.p[b] + mul(tr.R[b], th.com[b]), h = m * c;
     Sym3<T> I = conjugate(tr.R[b], th.inertia[b]);
-    I.xx = fma(h.y, c.y, fma(h.z, c.z, I.xx)), I.yy = fma(h.x, c.x, fma(h.z, c.z, I.yy)), I.zz = fma(h.x, c.x, fma(h.y, c.y, I.zz));
+    I.xx = fma(h.y, c.y, fma(h.z, c.z, I.xx)), I.yy = fma(h.x, c.x, fma(h.z, c.z, I.yy)),
+    I.zz = fma(h.x, c.x, fma(h.y, c.y, I.zz));
     I.xy = fnma(h.x, c.y, I.xy), I.xz = fnma(h.x, c.z, I.xz), I.yz = fnma(h.y, c.z, I.yz);
     tr.I[b] = {m, h, I};
   }
 }
-// adjoint by the parameters: undo I, then h and c, in body axes
+// no adjoint: the parameters' part of inertia_adj: undo I, then h and c, in body axes
 template <class T>
 CS_FN void inertia_params_adj(const Params<T>& th, const Trace<T>& tr, int b, const Inertia<T>& I_bar, const Params<T>& th_bar) {
   const Mat3<T>& R = tr.R[b];
@@ -57,22 +57,19 @@ CS_OP void inertia_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, c
 }
 
 // composite: Ic_b = I_b + sum over children
-template <class T>
-CS_OP void composite(const Tree& t, const Trace<T>& tr) {
+template <class T> CS_OP void composite(const Tree& t, const Trace<T>& tr) {
   for (int b = 0; b < t.nb; b++) tr.Ic[b] = tr.I[b];
   for (int b = t.nb - 1; b >= 0; b--)
     if (t.parent[b] >= 0) tr.Ic[t.parent[b]] += tr.Ic[b];
 }
 // adjoint: bar.I holds Ic_bar; what a composite is worth, each of its bodies is worth
-template <class T>
-CS_OP void composite_adj(const Tree& t, const Bars<T>& bar) {
+template <class T> CS_OP void composite_adj(const Tree& t, const Bars<T>& bar) {
   for (int b = 0; b < t.nb; b++)
     if (t.parent[b] >= 0) bar.I[b] += bar.I[t.parent[b]];
 }
 
 // mass_rows: M as dense [nv, nv], both triangles, with armature
-template <class T>
-CS_OP void mass_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, T* M) {
+template <class T> CS_OP void mass_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, T* M) {
   for (int i = 0; i < t.nv * t.nv; i++) M[i] = T(0);
   for (int d = 0; d < t.nv; d++) {
     Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);

@@ -9,13 +9,9 @@
 CS_BEGIN
 
 // no adjoint: writes four numbers
-template <class T>
-CS_FN void store_quat(T* q, Quat<T> u) {
-  q[0] = u.w, q[1] = u.x, q[2] = u.y, q[3] = u.z;
-}
+template <class T> CS_FN void store_quat(T* q, Quat<T> u) { q[0] = u.w, q[1] = u.x, q[2] = u.y, q[3] = u.z; }
 
-template <class T>
-CS_OP void normalise(const Tree& t, const T* q, T* out) {
+template <class T> CS_OP void normalise(const Tree& t, const T* q, T* out) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) out[a + i] = q[a + i];
@@ -23,8 +19,7 @@ CS_OP void normalise(const Tree& t, const T* q, T* out) {
   }
 }
 // adjoint: from the tangent at the normalised q to the ambient coordinates of q
-template <class T>
-CS_OP void normalise_adj(const Tree& t, const T* q, const T* tangent, T* q_bar) {
+template <class T> CS_OP void normalise_adj(const Tree& t, const T* q, const T* tangent, T* q_bar) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) q_bar[a + i] += tangent[d + i];
@@ -36,8 +31,7 @@ CS_OP void normalise_adj(const Tree& t, const T* q, const T* tangent, T* q_bar) 
 }
 
 // no adjoint: used on bars only.   ambient bar of a normalised q -> tangent bar, added
-template <class T>
-CS_OP void tangent_bars(const Tree& t, const T* q, const T* q_bar, T* tangent) {
+template <class T> CS_OP void tangent_bars(const Tree& t, const T* q, const T* q_bar, T* tangent) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) tangent[d + i] += q_bar[a + i];
@@ -47,8 +41,7 @@ CS_OP void tangent_bars(const Tree& t, const T* q, const T* q_bar, T* tangent) {
   }
 }
 
-template <class T>
-CS_OP void integrate(const Tree& t, const T* q, T h, const T* v, T* out) {
+template <class T> CS_OP void integrate(const Tree& t, const T* q, T h, const T* v, T* out) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) out[a + i] = fma(h, v[d + i], q[a + i]);
@@ -59,8 +52,7 @@ CS_OP void integrate(const Tree& t, const T* q, T h, const T* v, T* out) {
   }
 }
 // adjoint: out_bar and q_bar are tangent.   d_theta+ = R(e)^T d_theta + J_r d_phi,  e = exp(phi)
-template <class T>
-CS_OP void integrate_adj(const Tree& t, T h, const T* v, const T* out_bar, T* q_bar, T& h_bar, T* v_bar) {
+template <class T> CS_OP void integrate_adj(const Tree& t, T h, const T* v, const T* out_bar, T* q_bar, T& h_bar, T* v_bar) {
   for (int b = 0; b < t.nb; b++) {
     int d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = d; i < d + n; i++) {
@@ -70,17 +62,18 @@ CS_OP void integrate_adj(const Tree& t, T h, const T* v, const T* out_bar, T* q_
     }
     if (!joint_turns(t.joint[b])) continue;
     d += n;
-    Vec3<T> omega = {v[d], v[d + 1], v[d + 2]}, m = {out_bar[d], out_bar[d + 1], out_bar[d + 2]}, phi = h * omega, phi_bar = zero3<T>();
+    Vec3<T> omega = {v[d], v[d + 1], v[d + 2]}, m = {out_bar[d], out_bar[d + 1], out_bar[d + 2]}, phi = h * omega,
+            phi_bar = zero3<T>();
     quat_exp_adj(phi, m, phi_bar);
     Vec3<T> back = rotate(quat_exp(phi), m);
     q_bar[d] += back.x, q_bar[d + 1] += back.y, q_bar[d + 2] += back.z;
-    v_bar[d] = fma(h, phi_bar.x, v_bar[d]), v_bar[d + 1] = fma(h, phi_bar.y, v_bar[d + 1]), v_bar[d + 2] = fma(h, phi_bar.z, v_bar[d + 2]);
+    v_bar[d] = fma(h, phi_bar.x, v_bar[d]), v_bar[d + 1] = fma(h, phi_bar.y, v_bar[d + 1]),
+    v_bar[d + 2] = fma(h, phi_bar.z, v_bar[d + 2]);
     h_bar += dot(omega, phi_bar);
   }
 }
 
-template <class T>
-CS_OP void difference(const Tree& t, const T* q1, const T* q2, T* out) {
+template <class T> CS_OP void difference(const Tree& t, const T* q1, const T* q2, T* out) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) out[d + i] = q2[a + i] - q1[a + i];
@@ -90,8 +83,7 @@ CS_OP void difference(const Tree& t, const T* q1, const T* q2, T* out) {
   }
 }
 // adjoint: bars of q1 and q2 are tangent.   d_e = d_theta2 - R(e)^T d_theta1,  e = q1^-1 q2
-template <class T>
-CS_OP void difference_adj(const Tree& t, const T* q1, const T* q2, const T* out_bar, T* q1_bar, T* q2_bar) {
+template <class T> CS_OP void difference_adj(const Tree& t, const T* q1, const T* q2, const T* out_bar, T* q1_bar, T* q2_bar) {
   for (int b = 0; b < t.nb; b++) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = d; i < d + n; i++) q1_bar[i] -= out_bar[i], q2_bar[i] += out_bar[i];

@@ -10,16 +10,14 @@
 CS_BEGIN
 
 // external_force: (torque, force at the centre of mass) in world axes -> about the tree's origin
-template <class T>
-CS_FN Force<T> external_force(const Params<T>& th, const Trace<T>& tr, const T* w, int b) {
+template <class T> CS_FN Force<T> external_force(const Params<T>& th, const Trace<T>& tr, const T* w, int b) {
   Vec3<T> n = {w[0], w[1], w[2]}, f = {w[3], w[4], w[5]};
   Vec3<T> c = tr.p[b] + mul(tr.R[b], th.com[b]);
   return {n + cross(c, f), f};
 }
 // adjoint: undo n + c x f, then c, a point of the body
-template <class T>
-CS_FN void external_force_adj(const Params<T>& th, const Trace<T>& tr, const T* w, int b, Motion<T> F_bar, const Bars<T>& bar,
-                              const Params<T>& th_bar, T* w_bar) {
+template <class T> CS_FN void external_force_adj(const Params<T>& th, const Trace<T>& tr, const T* w, int b, Motion<T> F_bar,
+                                                 const Bars<T>& bar, const Params<T>& th_bar, T* w_bar) {
   Vec3<T> f = {w[3], w[4], w[5]};
   Vec3<T> c = tr.p[b] + mul(tr.R[b], th.com[b]);
   Vec3<T> c_bar = cross(f, F_bar.w), f_bar = F_bar.v + cross(F_bar.w, c);
@@ -39,8 +37,8 @@ CS_FN void slide_and_turn(const Tree& t, const Trace<T>& tr, const T* v, int b, 
   for (int i = k; i < n; i++) turn = fma(v[d + i], tr.S[d + i], turn);
 }
 
-template <class T>
-CS_OP void inverse_dynamics(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* qdd, const T* external, T* tau) {
+template <class T> CS_OP void inverse_dynamics(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* qdd,
+                                               const T* external, T* tau) {
   // outwards: accelerations and the force each body needs
   for (int b = 0; b < t.nb; b++) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
@@ -64,10 +62,9 @@ CS_OP void inverse_dynamics(const Tree& t, const Params<T>& th, const Trace<T>& 
     if (P >= 0) tr.f[P] += tr.f[b];
   }
 }
-// adjoint of one body's acceleration: undo slide x turn, S qdd, v_parent x v_b.   A = a_bar summed over the subtree
-template <class T>
-CS_FN void body_acceleration_adj(const Tree& t, const Trace<T>& tr, const T* v, const T* qdd, int b, Force<T> A, const Bars<T>& bar, T* v_bar,
-                                 T* qdd_bar) {
+// no adjoint: a part of inverse_dynamics_adj, one body's acceleration: undo slide x turn, S qdd, v_parent x v_b.   A = a_bar summed over the subtree
+template <class T> CS_FN void body_acceleration_adj(const Tree& t, const Trace<T>& tr, const T* v, const T* qdd, int b,
+                                                    Force<T> A, const Bars<T>& bar, T* v_bar, T* qdd_bar) {
   int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]), k = joint_parent_fixed(t.joint[b]);
   if (k) {
     Motion<T> slide, turn;
@@ -90,9 +87,9 @@ CS_FN void body_acceleration_adj(const Tree& t, const Trace<T>& tr, const T* v, 
 }
 // adjoint: outwards f_bar_b = sum of S tau_bar over b and its ancestors, and what each body's own force is worth;
 // inwards the accelerations.   Leaves bar.v, bar.I, bar.S, bar.X for velocity_adj, inertia_adj, kinematics_adj
-template <class T>
-CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* qdd, const T* external,
-                                const T* tau_bar, const Bars<T>& bar, const Params<T>& th_bar, T* v_bar, T* qdd_bar, T* external_bar) {
+template <class T> CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v,
+                                                   const T* qdd, const T* external, const T* tau_bar, const Bars<T>& bar,
+                                                   const Params<T>& th_bar, T* v_bar, T* qdd_bar, T* external_bar) {
   for (int b = 0; b < t.nb; b++) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
     Motion<T> W = P >= 0 ? bar.f[P] : zero_motion<T>(), vb = tr.v[b];
@@ -108,7 +105,8 @@ CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T>& th, const Trace<
     bar.v[b] += mul(I, Wv) - cross(W, mul(I, vb));
     inertia_form_adj(W, tr.a[b], bar.I[b]);
     inertia_form_adj(Wv, vb, bar.I[b]);
-    if (external) external_force_adj(th, tr, external + 6 * b, b, T(-1) * W, bar, th_bar, external_bar ? external_bar + 6 * b : external_bar);
+    if (external)
+      external_force_adj(th, tr, external + 6 * b, b, T(-1) * W, bar, th_bar, external_bar ? external_bar + 6 * b : external_bar);
   }
   for (int b = t.nb - 1; b >= 0; b--) {
     int P = t.parent[b];

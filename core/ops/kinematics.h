@@ -14,16 +14,15 @@
 CS_BEGIN
 
 // joint_frame: where joint b starts from. For a root body relative to its origin, which is zero until it is known
-template <class T>
-CS_FN JointFrame<T> joint_frame(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b) {
+template <class T> CS_FN JointFrame<T> joint_frame(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b) {
   int P = t.parent[b];
   if (P < 0) return {th.joint_quat[b], th.joint_pos[b] - tr.origin[b]};
   return {mul(tr.quat[P], th.joint_quat[b]), tr.p[P] + mul(tr.R[P], th.joint_pos[b])};
 }
 // adjoint: X_pre moves the frame; joint_pos shifts it, joint_quat turns it about its own origin
-template <class T>
-CS_FN void joint_frame_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b, const JointFrame<T>& pre, Force<T> X_pre,
-                           const Bars<T>& bar, const Params<T>& th_bar) {
+template <class T> CS_FN void joint_frame_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b,
+                                              const JointFrame<T>& pre, Force<T> X_pre, const Bars<T>& bar,
+                                              const Params<T>& th_bar) {
   int P = t.parent[b];
   if (P >= 0) bar.X[P] += X_pre;
   if (!th_bar.joint_pos) return;
@@ -33,13 +32,11 @@ CS_FN void joint_frame_adj(const Tree& t, const Params<T>& th, const Trace<T>& t
 }
 
 // no adjoint: gathers arguments
-template <class T>
-CS_FN JointArgs<T> joint_args(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b) {
+template <class T> CS_FN JointArgs<T> joint_args(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b) {
   return {th.joint_anchor[b], th.joint_axis[b], tr.q + t.q_adr[b]};
 }
 
-template <class T>
-CS_OP void kinematics(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
+template <class T> CS_OP void kinematics(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
   for (int b = 0; b < t.nb; b++) {
     bool root = t.parent[b] < 0;
     if (root) tr.origin[b] = zero3<T>();

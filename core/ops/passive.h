@@ -8,13 +8,9 @@
 CS_BEGIN
 
 // no adjoint: reads four numbers
-template <class T>
-CS_FN Quat<T> load_quat(const T* q) {
-  return {q[0], q[1], q[2], q[3]};
-}
+template <class T> CS_FN Quat<T> load_quat(const T* q) { return {q[0], q[1], q[2], q[3]}; }
 
-template <class T>
-CS_OP void passive(const Tree& t, const Params<T>& th, const T* q, const T* rate, T* tau) {
+template <class T> CS_OP void passive(const Tree& t, const Params<T>& th, const T* q, const T* rate, T* tau) {
   for (int d = 0; d < t.nv; d++) tau[d] = fma(th.damping[d], rate[d], tau[d]);
   for (int b = 0; b < t.nb; b++) {
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);
@@ -30,9 +26,9 @@ CS_OP void passive(const Tree& t, const Params<T>& th, const T* q, const T* rate
     f[2] = select(slack, f[2], fma(k, phi.z, f[2]));
   }
 }
-// adjoint of a turned spring: undo phi, then e = rest^-1 q, whose tangent is d_theta_q - R(e)^T d_theta_rest
-template <class T>
-CS_FN void passive_turn_adj(const Params<T>& th, const T* q, int a, T k, const T* tau_bar, const Params<T>& th_bar, T& k_bar, T* q_bar) {
+// no adjoint: a part of passive_adj, a turned spring: undo phi, then e = rest^-1 q, whose tangent is d_theta_q - R(e)^T d_theta_rest
+template <class T> CS_FN void passive_turn_adj(const Params<T>& th, const T* q, int a, T k, const T* tau_bar,
+                                               const Params<T>& th_bar, T& k_bar, T* q_bar) {
   Quat<T> rest = load_quat(th.rest + a), e = mul(conj(rest), load_quat(q + a));
   Vec3<T> phi = quat_log(e), w = {tau_bar[0], tau_bar[1], tau_bar[2]}, theta_bar = zero3<T>();
   k_bar += dot(phi, w);
@@ -41,12 +37,12 @@ CS_FN void passive_turn_adj(const Params<T>& th, const T* q, int a, T k, const T
   if (!th_bar.rest) return;
   Quat<T> rest_bar = {T(0), T(0), T(0), T(0)};
   quat_normalise_adj(rest, -rotate(e, theta_bar), rest_bar);
-  th_bar.rest[a] += rest_bar.w, th_bar.rest[a + 1] += rest_bar.x, th_bar.rest[a + 2] += rest_bar.y, th_bar.rest[a + 3] += rest_bar.z;
+  th_bar.rest[a] += rest_bar.w, th_bar.rest[a + 1] += rest_bar.x, th_bar.rest[a + 2] += rest_bar.y,
+      th_bar.rest[a + 3] += rest_bar.z;
 }
 // adjoint: q_bar in tangent coordinates
-template <class T>
-CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* q, const T* rate, const T* tau_bar, const Params<T>& th_bar, T* q_bar,
-                       T* rate_bar) {
+template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* q, const T* rate, const T* tau_bar,
+                                          const Params<T>& th_bar, T* q_bar, T* rate_bar) {
   for (int d = 0; d < t.nv; d++) {
     rate_bar[d] = fma(th.damping[d], tau_bar[d], rate_bar[d]);
     if (th_bar.damping) th_bar.damping[d] = fma(rate[d], tau_bar[d], th_bar.damping[d]);
@@ -60,7 +56,8 @@ CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* q, const T* 
       k_bar = fma(q[a + i] - th.rest[a + i], w, k_bar);
       if (th_bar.rest) th_bar.rest[a + i] = fnma(k, w, th_bar.rest[a + i]);
     }
-    if (joint_turns(t.joint[b]) && (th_bar.stiffness || !none(T(0) < k))) passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
+    if (joint_turns(t.joint[b]) && (th_bar.stiffness || !none(T(0) < k)))
+      passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
     if (th_bar.stiffness) th_bar.stiffness[b] += k_bar;
   }
 }

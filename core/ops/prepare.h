@@ -7,8 +7,7 @@ CS_BEGIN
 // no adjoint: integers.   does joint b have an axis?
 CS_FN bool joint_has_axis(int joint) { return joint == kRevolute || joint == kPrismatic; }
 
-template <class T>
-CS_OP void prepare(const Tree& t, T* raw, T* out) {
+template <class T> CS_OP void prepare(const Tree& t, T* raw, T* out) {
   for (int i = 0; i < params_size(t); i++) out[i] = raw[i];
   Params<T> from = params_map(t, raw), to = params_map(t, out);
   for (int b = 0; b < t.nb; b++) {
@@ -17,13 +16,11 @@ CS_OP void prepare(const Tree& t, T* raw, T* out) {
   }
   normalise(t, from.rest, to.rest);
 }
-// adjoint: an ambient bar at the unit quaternion becomes tangent, then ambient at the user's
-template <class T>
-CS_FN void prepare_quat_adj(Quat<T> raw, Quat<T> bar, Quat<T>& raw_bar) {
+// no adjoint: a part of prepare_adj; an ambient bar at the unit quaternion becomes tangent, then ambient at the user's
+template <class T> CS_FN void prepare_quat_adj(Quat<T> raw, Quat<T> bar, Quat<T>& raw_bar) {
   quat_normalise_adj(raw, tangent_bar(quat_normalise(raw), bar), raw_bar);
 }
-template <class T>
-CS_OP void prepare_adj(const Tree& t, T* raw, T* bar, T* raw_bar) {
+template <class T> CS_OP void prepare_adj(const Tree& t, T* raw, T* bar, T* raw_bar) {
   Params<T> from = params_map(t, raw), b_in = params_map(t, bar), b_out = params_map(t, raw_bar);
   auto plain = [](T* to, const T* add, int n) {
     for (int i = 0; i < n; i++) to[i] += add[i];

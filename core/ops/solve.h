@@ -11,8 +11,7 @@ CS_BEGIN
 
 // no adjoint: solve_adj differentiates H x = r as an equation
 // sparse: rows of H along the ancestors, then eliminate from the leaves
-template <class T>
-CS_OP void factor_sparse(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+template <class T> CS_OP void factor_sparse(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
   composite(t, tr);
   for (int d = 0; d < t.nv; d++) {
     Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
@@ -36,8 +35,7 @@ CS_OP void factor_sparse(const Tree& t, const Params<T>& th, const Trace<T>& tr,
 }
 
 // no adjoint: as factor_sparse.   articulated: project each dof out of the inertia its parent feels
-template <class T>
-CS_OP void factor_articulated(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+template <class T> CS_OP void factor_articulated(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
   for (int b = 0; b < t.nb; b++) tr.IA[b] = articulated(tr.I[b]);
   for (int b = t.nb - 1; b >= 0; b--) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
@@ -52,8 +50,7 @@ CS_OP void factor_articulated(const Tree& t, const Params<T>& th, const Trace<T>
 }
 
 // no adjoint: as factor_sparse
-template <class T>
-CS_OP void factor(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+template <class T> CS_OP void factor(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
   if (t.form == kSparse)
     factor_sparse(t, th, tr, h);
   else
@@ -61,8 +58,7 @@ CS_OP void factor(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
 }
 
 // no adjoint: solve_adj below serves both forms.   x = H^-1 x in place
-template <class T>
-CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
+template <class T> CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
   for (int d = t.nv - 1; d >= 0; d--) {
     const int* row = t.row_dof + t.row_adr[d];
     const T *Ld = tr.L + t.row_adr[d], xd = x[d];
@@ -78,8 +74,7 @@ CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
 }
 
 // no adjoint: as solve_sparse.   inwards the forces that r exerts on each body, outwards the accelerations.  Uses tr.f, tr.a
-template <class T>
-CS_OP void solve_articulated(const Tree& t, const Trace<T>& tr, T* x) {
+template <class T> CS_OP void solve_articulated(const Tree& t, const Trace<T>& tr, T* x) {
   for (int b = 0; b < t.nb; b++) tr.f[b] = zero_force<T>();
   for (int b = t.nb - 1; b >= 0; b--) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
@@ -102,8 +97,7 @@ CS_OP void solve_articulated(const Tree& t, const Trace<T>& tr, T* x) {
 }
 
 // solve: x = H^-1 x in place, with the factor in the trace
-template <class T>
-CS_OP void solve(const Tree& t, const Trace<T>& tr, T* x) {
+template <class T> CS_OP void solve(const Tree& t, const Trace<T>& tr, T* x) {
   if (t.form == kSparse)
     solve_sparse(t, tr, x);
   else
@@ -111,9 +105,6 @@ CS_OP void solve(const Tree& t, const Trace<T>& tr, T* x) {
 }
 // adjoint of x = H^-1 r:  r_bar = H^-1 x_bar (H is symmetric), in place.  H_bar = -r_bar x^T is never formed: acceleration_adj
 // contracts it with dH through inverse dynamics
-template <class T>
-CS_OP void solve_adj(const Tree& t, const Trace<T>& tr, T* x_bar) {
-  solve(t, tr, x_bar);
-}
+template <class T> CS_OP void solve_adj(const Tree& t, const Trace<T>& tr, T* x_bar) { solve(t, tr, x_bar); }
 
 CS_END

@@ -5,8 +5,7 @@
 
 CS_BEGIN
 
-template <class T>
-CS_OP void velocity(const Tree& t, const Trace<T>& tr, const T* v) {
+template <class T> CS_OP void velocity(const Tree& t, const Trace<T>& tr, const T* v) {
   for (int b = 0; b < t.nb; b++) {
     int P = t.parent[b], n = joint_nv(t.joint[b]);
     Motion<T> m = P >= 0 ? tr.v[P] : zero_motion<T>();
@@ -15,8 +14,7 @@ CS_OP void velocity(const Tree& t, const Trace<T>& tr, const T* v) {
   }
 }
 // adjoint: what a body's velocity is worth is worth as much to its parent
-template <class T>
-CS_OP void velocity_adj(const Tree& t, const Trace<T>& tr, const T* v, const Bars<T>& bar, T* v_bar) {
+template <class T> CS_OP void velocity_adj(const Tree& t, const Trace<T>& tr, const T* v, const Bars<T>& bar, T* v_bar) {
   for (int b = t.nb - 1; b >= 0; b--) {
     int P = t.parent[b], n = joint_nv(t.joint[b]);
     for (int d = t.v_adr[b]; d < t.v_adr[b] + n; d++) {

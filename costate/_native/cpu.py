@@ -91,4 +91,6 @@ def _not_finite(name: str, x: np.ndarray, i: int) -> str:
 
 
 def _zero_quaternion(name: str, q: np.ndarray, nq: int, i: int) -> str:
-    return f"{name} has a quaternion of length zero: {name}{_place(q, i)} and the next three are {q.reshape(-1)[i : i + 4].tolist()}"
+    return (
+        f"{name} has a quaternion of length zero: {name}{_place(q, i)} and the next three are {q.reshape(-1)[i : i + 4].tolist()}"
+    )

@@ -1,0 +1,1 @@
+"""Bridges from the native adjoints to automatic differentiation."""

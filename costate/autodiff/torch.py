@@ -1,3 +1,5 @@
+# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
+# (torch's own types of Function know neither vmap rules nor setup_context with several arguments)
 """The native calls as torch autograd functions: thin wrappers, forward and adjoint next to each other.
 
 Everything here works on flat tensors: [worlds, n], or [1, n] where all worlds share the numbers (theta, dt), and
@@ -24,6 +26,11 @@ def _array(x: Tensor | None) -> np.ndarray | None:
     return None if x is None else x.detach().contiguous().numpy()
 
 
+def transformed(x: Tensor) -> bool:
+    """Inside vmap or another functional transform, where there are no plain numbers to look at."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(x)  # type: ignore[attr-defined]
+
+
 def _arrays(tensors: Iterable[Tensor | None]) -> list[np.ndarray | None]:
     return [_array(x) for x in tensors]
 
@@ -33,6 +40,13 @@ def _no_second_derivative(*_: Any) -> Any:
         "costate differentiates once: second derivatives (create_graph=True, or a gradient of a gradient) are not "
         "supported. For curvature use sim.linearize, or differences of gradients."
     )
+
+
+def _apply(function: type[Function], *args: Any) -> Any:
+    """function.apply(*args); outside functional transforms without torch's inspection of the signature, which takes 40 us."""
+    if torch._C._are_functorch_transforms_active():
+        return function.apply(*args)
+    return super(Function, function).apply(*args)  # type: ignore[misc]
 
 
 class _Instant(Function):
@@ -56,13 +70,13 @@ class _Instant(Function):
         wanted = tuple(ctx.needs_input_grad[2:])
         if not any(wanted) or all(bar is None for bar in output_bars):
             return (None,) * (2 + len(wanted))
-        bars = iter(_InstantAdj.apply(ctx.engine, ctx.op, wanted, *ctx.saved_tensors, *output_bars))
+        bars = iter(_apply(_InstantAdj, ctx.engine, ctx.op, wanted, *ctx.saved_tensors, *output_bars))
         return (None, None, *(next(bars) if want else None for want in wanted))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, inputs, in_dims[2:])
-        outputs = tuple(merge.split(y) for y in _Instant.apply(engine, op, *merge.all(inputs)))
+        outputs = tuple(merge.split(y) for y in _apply(_Instant, engine, op, *merge.all(inputs)))
         return outputs, (0,) * len(outputs)
 
 
@@ -83,9 +97,11 @@ class _InstantAdj(Function):
     backward = staticmethod(_no_second_derivative)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, wanted: tuple[bool, ...], *tensors: Tensor | None) -> tuple[Any, Any]:
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, wanted: tuple[bool, ...], *tensors: Tensor | None
+    ) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, tensors, in_dims[3:])
-        return merge.split_bars(_InstantAdj.apply(engine, op, wanted, *merge.all(tensors, wanted)), wanted)
+        return merge.split_bars(_apply(_InstantAdj, engine, op, wanted, *merge.all(tensors, wanted)), wanted)
 
 
 # q, v, control and external have a row for every world; dt and theta may be shared
@@ -129,14 +145,14 @@ class _Rollout(Function):
         wanted = tuple(ctx.needs_input_grad[2:])
         if not any(wanted) or (q_bar is None and v_bar is None):
             return (None,) * (2 + len(wanted))
-        bars = iter(_RolloutAdj.apply(ctx.engine, ctx.spec, wanted, *ctx.saved_tensors, q_bar, v_bar))
+        bars = iter(_apply(_RolloutAdj, ctx.engine, ctx.spec, wanted, *ctx.saved_tensors, q_bar, v_bar))
         return (None, None, *(next(bars) if want else None for want in wanted))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, inputs, in_dims[2:])
         many = spec._replace(worlds=info.batch_size * spec.worlds)
-        return tuple(merge.split(y) for y in _Rollout.apply(engine, many, *merge.all(inputs, _PER_WORLD))), (1, 1, 0)
+        return tuple(merge.split(y) for y in _apply(_Rollout, engine, many, *merge.all(inputs, _PER_WORLD))), (1, 1, 0)
 
 
 class _RolloutAdj(Function):
@@ -147,7 +163,20 @@ class _RolloutAdj(Function):
         inputs, (q, v, at, q_bar, v_bar) = tensors[: len(wanted)], _arrays(tensors[len(wanted) :])
         bars = _empty_bars(inputs, wanted)
         call = engine.tree.rollout_adj
-        call(spec.worlds, spec.steps, spec.substeps, _arrays(inputs), q, v, at, q_bar, v_bar, _arrays(bars), spec.decay, spec.truncate)
+        call(
+            spec.worlds,
+            spec.steps,
+            spec.substeps,
+            _arrays(inputs),
+            q,
+            v,
+            at,
+            q_bar,
+            v_bar,
+            _arrays(bars),
+            spec.decay,
+            spec.truncate,
+        )
         return tuple(bar for bar in bars if bar is not None)
 
     @staticmethod
@@ -163,17 +192,17 @@ class _RolloutAdj(Function):
         merge = _Merge(info.batch_size, tensors, in_dims[3:])
         many = spec._replace(worlds=info.batch_size * spec.worlds)
         repeat = tuple(want or per_world for want, per_world in zip(wanted, _PER_WORLD, strict=True))
-        return merge.split_bars(_RolloutAdj.apply(engine, many, wanted, *merge.all(tensors, repeat)), wanted)
+        return merge.split_bars(_apply(_RolloutAdj, engine, many, wanted, *merge.all(tensors, repeat)), wanted)
 
 
 def instant(engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Run `op` on flat tensors, differentiably."""
-    return _Instant.apply(engine, op, *inputs)
+    return _apply(_Instant, engine, op, *inputs)
 
 
 def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Run many steps on flat tensors, differentiably: states after each control step, and where each world stopped being finite."""
-    return _Rollout.apply(engine, spec, *inputs)
+    """Run many steps on flat tensors, differentiably: states after each control step, and how many of them stayed finite."""
+    return _apply(_Rollout, engine, spec, *inputs)
 
 
 # torch.compile leaves these calls out of its graphs (a graph break); everything around them compiles.
@@ -201,7 +230,7 @@ class _Scale(Function):
 
 def scale_gradient(x: Tensor, factor: float) -> Tensor:
     """x itself, through which gradients pass multiplied by `factor`."""
-    return _Scale.apply(x, factor)
+    return _apply(_Scale, x, factor)
 
 
 def _first(inputs: tuple[Tensor | None, ...]) -> Tensor:
@@ -224,7 +253,9 @@ class _Merge:
 
     def __init__(self, n: int, tensors: tuple[Tensor | None, ...], dims: tuple[Any, ...]) -> None:
         self.n, self.dims = n, dims
-        self.samples = [None if x is None else x if dim is None else x.movedim(dim, 0)[0] for x, dim in zip(tensors, dims, strict=True)]
+        self.samples = [
+            None if x is None else x if dim is None else x.movedim(dim, 0)[0] for x, dim in zip(tensors, dims, strict=True)
+        ]
         self.worlds = max(x.shape[-2] for x in self.samples if x is not None)
 
     def all(self, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...] = ()) -> list[Tensor | None]:

@@ -5,15 +5,13 @@
 CS_BEGIN
 
 // place: quat = quat_pre q
-template <class T>
-CS_FN void ball_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
+template <class T> CS_FN void ball_place(const JointFrame<T>& pre, const JointArgs<T>& j, Quat<T>& quat, Mat3<T>& R, Vec3<T>& p) {
   quat = mul(pre.quat, Quat<T>{j.q[0], j.q[1], j.q[2], j.q[3]});
   R = matrix(quat);
   p = anchored(pre, j.anchor, zero3<T>(), R);
 }
-template <class T>
-CS_FN void ball_place_adj(const JointFrame<T>& pre, const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p, Force<T> X, JointBars<T>& bar,
-                          Force<T>& X_pre) {
+template <class T> CS_FN void ball_place_adj(const JointFrame<T>& pre, const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p,
+                                             Force<T> X, JointBars<T>& bar, Force<T>& X_pre) {
   Vec3<T> m = anchor_moment(R, p, j.anchor, X);
   bar.q[0] += m.x, bar.q[1] += m.y, bar.q[2] += m.z;
   anchored_adj(pre, R, X, bar.anchor);
@@ -21,8 +19,7 @@ CS_FN void ball_place_adj(const JointFrame<T>& pre, const JointArgs<T>& j, const
 }
 
 // subspace: the three body axes, through the anchor point
-template <class T>
-CS_FN void ball_subspace(const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p, Motion<T>* S) {
+template <class T> CS_FN void ball_subspace(const JointArgs<T>& j, const Mat3<T>& R, Vec3<T> p, Motion<T>* S) {
   Vec3<T> e[3], p_a = p + mul(R, j.anchor);
   columns(R, e[0], e[1], e[2]);
   for (int k = 0; k < 3; k++) S[k] = turning(e[k], p_a);

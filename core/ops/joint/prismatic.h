@@ -20,8 +20,7 @@ CS_FN void prismatic_place_adj(const JointArgs<T>& j, const Mat3<T>& R, Force<T>
 }
 
 // subspace: a pure translation
-template <class T>
-CS_FN void prismatic_subspace(const JointArgs<T>& j, const Mat3<T>& R, Motion<T>* S) {
+template <class T> CS_FN void prismatic_subspace(const JointArgs<T>& j, const Mat3<T>& R, Motion<T>* S) {
   S[0] = {zero3<T>(), mul(R, j.axis)};
 }
 template <class T>
