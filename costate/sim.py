@@ -132,13 +132,11 @@ class Simulator:
             return rollout_policy(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate)
         as_numpy = b.is_numpy(state.q)
         count = self._count(controls, steps)
-        start, inputs, batch = self._gather(state, controls, params, external, dt, time=count)
-        spec = RolloutSpec(b.worlds(batch), count, substeps, float(decay), truncate or 0)
-        qs, vs, at = rollout(self.model.engine, spec, *inputs)
+        inputs, batch = self._gather(state, controls, params, external, dt, time=count)
+        spec = RolloutSpec(b.worlds(batch), count, substeps, float(decay), truncate or 0, start=True)
+        q, v, at = rollout(self.model.engine, spec, *inputs)
         _warn_diverged(at, count, "rollout")
-        all_q = torch.cat((start.q.expand(*batch, -1).unsqueeze(0), qs.reshape(count, *batch, -1)))
-        all_v = torch.cat((start.v.expand(*batch, -1).unsqueeze(0), vs.reshape(count, *batch, -1)))
-        traj = Trajectory(all_q, all_v, at.reshape(batch), controls)
+        traj = Trajectory(q.reshape(-1, *batch, self.model.nq), v.reshape(-1, *batch, self.model.nv), at.reshape(batch), controls)
         return _numpy_trajectory(traj) if as_numpy else traj
 
     def linearize(
@@ -150,7 +148,7 @@ class Simulator:
         itself: the result has no graph.
         """
         with torch.no_grad():
-            _, inputs, batch = self._gather(state, control, params, external, dt)
+            inputs, batch = self._gather(state, control, params, external, dt)
             b.check_values(self.model, q=inputs[0], v=inputs[1], control=inputs[2], external=inputs[4])
             n, nu = 2 * self.model.nv, self.model.nu
             if inputs[2] is None:
@@ -163,7 +161,7 @@ class Simulator:
         self, state: State, control: Any, params: Params | None, *, external: Any = None, dt: Any = None, substeps: int = 1
     ) -> tuple[State, Tensor]:
         """`substeps` steps with one control: the new state, and [...] int: 1, or 0 where a world was held because it diverged."""
-        _, inputs, batch = self._gather(state, control, params, external, dt)
+        inputs, batch = self._gather(state, control, params, external, dt)
         if inputs[2] is not None:
             inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
         q, v, at = rollout(self.model.engine, RolloutSpec(b.worlds(batch), 1, substeps), *inputs)
@@ -203,8 +201,8 @@ class Simulator:
 
     def _gather(
         self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0
-    ) -> tuple[State, tuple[Any, ...], tuple[int, ...]]:
-        """Check and flatten: the state as tensors, the engine's six inputs, the batch shape. time: steps of controls, or 0."""
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0."""
         model, params = self.model, b.check_params(self.model, params)
         if not isinstance(state, State):
             raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
@@ -229,7 +227,7 @@ class Simulator:
             external = b.rows(external, steps + batch, (model.nb, 6)).reshape(*steps, -1, 6 * model.nb)
         h = h.reshape(1, 1) if h.ndim == 0 else b.rows(h, batch, ()).reshape(-1, 1)
         inputs = (b.rows(q, batch, (model.nq,)), b.rows(v, batch, (model.nv,)), control, h, external, b.theta_rows(theta, batch))
-        return State(q, v), inputs, batch
+        return inputs, batch
 
 
 def _rebuild(model: Model, dt: float, device: str, dtype: torch.dtype) -> Simulator:

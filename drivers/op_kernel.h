@@ -12,12 +12,12 @@ template <class T> struct OpBuffers {
   T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
 };
 
-template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, Arena<T>& m) {
+template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, bool adjoint, Arena<T>& m) {
   OpBuffers<T> b;
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
-  for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(s.in[k]);
-  for (int k = 0; k < s.n_out; k++) b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(s.out[k]);
+  for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
+  for (int k = 0; k < s.n_out; k++) b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
   b.q1 = m.template take<T>(t.nq), b.q2 = m.template take<T>(t.nq), b.tangent = m.template take<T>(2 * t.nv);
   return b;
 }
@@ -105,7 +105,7 @@ template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long
   const Tree& t = *c.tree;
   OpShape s = op_shape(c.op, t);
   Arena<T> arena{static_cast<T*>(scratch), 0};
-  OpBuffers<T> b = op_buffers(t, s, arena);
+  OpBuffers<T> b = op_buffers(t, s, c.adjoint, arena);
   bool keep[64];
   for (bool& k : keep) k = true;
   int ext = c.op == kLinearize ? 4 : 3;
@@ -136,7 +136,7 @@ template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long
 
 template <class T, class E> inline size_t op_scratch(const OpCall<E>& c) {
   Arena<T> count{nullptr, 0};
-  op_buffers(*c.tree, op_shape(c.op, *c.tree), count);
+  op_buffers(*c.tree, op_shape(c.op, *c.tree), c.adjoint, count);
   return count.used * sizeof(T);
 }
 

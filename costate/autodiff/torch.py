@@ -116,21 +116,28 @@ class RolloutSpec(NamedTuple):
     substeps: int = 1
     decay: float = 1.0
     truncate: int = 0
+    start: bool = False  # whether the outputs begin with the state before the first step
 
 
 class _Rollout(Function):
-    """q, v, control, dt, external, theta -> q, v [steps, worlds, n] after each control step, diverged_at [worlds, 1]."""
+    """q, v, control, dt, external, theta -> q, v [start + steps, worlds, n], diverged_at [worlds, 1].
+
+    The outputs are the checkpoints too: nothing else is kept for the adjoint.
+    """
 
     @staticmethod
     def forward(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        first = _first(inputs)
-        q = first.new_empty((spec.steps, spec.worlds, engine.model.nq))
-        v = first.new_empty((spec.steps, spec.worlds, engine.model.nv))
+        first, n = _first(inputs), spec.start + spec.steps
+        q = first.new_empty((n, spec.worlds, engine.model.nq))
+        v = first.new_empty((n, spec.worlds, engine.model.nv))
         at = torch.empty((spec.worlds, 1), dtype=torch.int32)
         arrays = tuple(_arrays(inputs))
-        bad = engine.tree.rollout(spec.worlds, spec.steps, spec.substeps, *arrays, q.numpy(), v.numpy(), at.numpy())
+        after = (x.numpy()[int(spec.start) :] for x in (q, v))
+        bad = engine.tree.rollout(spec.worlds, spec.steps, spec.substeps, *arrays, *after, at.numpy())
         if bad >= 0:
             engine.raise_bad(bad, arrays)
+        if spec.start:
+            q.numpy()[0], v.numpy()[0] = arrays[0], arrays[1]
         return q, v, at
 
     @staticmethod
@@ -162,21 +169,13 @@ class _RolloutAdj(Function):
     def forward(engine: Engine, spec: RolloutSpec, wanted: tuple[bool, ...], *tensors: Tensor | None) -> tuple[Tensor, ...]:
         inputs, (q, v, at, q_bar, v_bar) = tensors[: len(wanted)], _arrays(tensors[len(wanted) :])
         bars = _empty_bars(inputs, wanted)
-        call = engine.tree.rollout_adj
-        call(
-            spec.worlds,
-            spec.steps,
-            spec.substeps,
-            _arrays(inputs),
-            q,
-            v,
-            at,
-            q_bar,
-            v_bar,
-            _arrays(bars),
-            spec.decay,
-            spec.truncate,
-        )
+        after = [None if x is None else x[int(spec.start) :] for x in (q, v, q_bar, v_bar)]
+        counts, states, how = (spec.worlds, spec.steps, spec.substeps), (*after[:2], at, *after[2:]), (spec.decay, spec.truncate)
+        engine.tree.rollout_adj(*counts, _arrays(inputs), *states, _arrays(bars), *how)
+        if spec.start:
+            for bar, state_bar in zip(bars[:2], (q_bar, v_bar), strict=True):
+                if bar is not None and state_bar is not None:
+                    bar.numpy()[...] += state_bar[0]
         return tuple(bar for bar in bars if bar is not None)
 
     @staticmethod
