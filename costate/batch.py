@@ -43,10 +43,16 @@ def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) 
 def broadcast(named: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The common leading shape; ValueError says who does not fit."""
     try:
-        return torch.broadcast_shapes(*named.values())
+        batch = torch.broadcast_shapes(*named.values())
     except RuntimeError:
-        shapes = ", ".join(f"{name} {tuple(shape)}" for name, shape in named.items())
-        raise ValueError(f"batch shapes do not broadcast: {shapes}") from None
+        raise ValueError(f"batch shapes do not broadcast: {_list(named)}") from None
+    if 0 in batch:
+        raise ValueError(f"no worlds: a batch dimension is 0 in {_list(named)}")
+    return batch
+
+
+def _list(named: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {tuple(shape)}" for name, shape in named.items())
 
 
 def rows(x: Tensor, batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:

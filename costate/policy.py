@@ -40,9 +40,11 @@ def rollout_policy(
         states.append(state)
         controls.append(control)
     first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
-    q, v = (torch.stack(xs) for xs in zip(first, *states[1:], strict=True))
     assert diverged_at is not None
-    return Trajectory(q, v, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry)
+    # a world that diverged gives no gradient at all, not even through the steps before
+    whole = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True)))
+    whole = whole.where(diverged_at < steps, whole) if bool((diverged_at < steps).any()) else whole
+    return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry)
 
 
 def _control(out: Any, carry: Any) -> tuple[Any, Any]:

@@ -112,7 +112,7 @@ class Simulator:
         if not info:
             return new
         h = self.dt if dt is None else dt
-        h = h.unsqueeze(-1) if isinstance(h, Tensor) and h.ndim else h
+        h = h[..., None] if isinstance(h, (Tensor, np.ndarray)) and h.ndim else h
         return new, Info((new.v - state.v) / h, at < 1)
 
     def rollout(
@@ -222,9 +222,9 @@ class Simulator:
             shapes["external"] = external.shape[len(steps) : -2]
         batch = b.broadcast(shapes)
         if control is not None:
-            control = b.rows(control, lead + batch, (model.nu,)).reshape(*lead, -1, model.nu)
+            control = b.rows(control, lead + batch, (model.nu,)).reshape(*lead, b.worlds(batch), model.nu)
         if external is not None:
-            external = b.rows(external, steps + batch, (model.nb, 6)).reshape(*steps, -1, 6 * model.nb)
+            external = b.rows(external, steps + batch, (model.nb, 6)).reshape(*steps, b.worlds(batch), 6 * model.nb)
         h = h.reshape(1, 1) if h.ndim == 0 else b.rows(h, batch, ()).reshape(-1, 1)
         inputs = (b.rows(q, batch, (model.nq,)), b.rows(v, batch, (model.nv,)), control, h, external, b.theta_rows(theta, batch))
         return inputs, batch
@@ -235,9 +235,7 @@ def _rebuild(model: Model, dt: float, device: str, dtype: torch.dtype) -> Simula
 
 
 def _step_size(dt: Any, dtype: torch.dtype) -> Tensor:
-    h = dt if isinstance(dt, Tensor) else torch.tensor(dt, dtype=dtype)
-    if h.dtype != dtype:
-        raise TypeError(f"dt must be {dtype}, got {h.dtype}")
+    h = b.tensor("dt", dt, (), dtype) if isinstance(dt, (Tensor, np.ndarray)) else torch.tensor(dt, dtype=dtype)
     if not transformed(h) and not bool((h.detach() > 0).all()):
         raise ValueError(f"dt must be positive, got {h.detach()}")
     return h

@@ -4,6 +4,15 @@
 // Branches become select(mask, a, b). A Pack is trivially constructible, so scratch memory can be carved into Packs.
 #pragma once
 #include "scalar.h"
+
+CS_BEGIN
+
+// the masks of one world are plain bools: is lane l set? is none set?
+CS_FN bool test(bool m, int) { return m; }
+CS_FN bool none(bool m) { return !m; }
+
+CS_END
+
 #ifndef __CUDACC__  // device code has no vector extension: there a world is a thread, and T is float or double
 #if defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
@@ -55,11 +64,9 @@ template <class E, int N> struct ScalarTraits<Pack<E, N>> {
 };
 
 // is lane l of a mask set?
-CS_FN bool test(bool m, int) { return m; }
 template <class M> CS_FN bool test(M m, int l) { return m.m[l] != 0; }
 
 // is no lane of a mask set? For skipping work whose result would be thrown away in every lane
-CS_FN bool none(bool m) { return !m; }
 template <class M> CS_FN bool none(M m) {
   bool any = false;
   for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) any |= m.m[l] != 0;

@@ -2,7 +2,8 @@
 //
 //   x = k pi/2 + r, |r| <= pi/4 (Cody and Waite: pi/2 in four pieces, so that k times a piece is exact);
 //   sin r, cos r by their Taylor series, whose first dropped term is below half an ulp on that range.
-// Accurate to 2 ulp for |x| < 1e6 (double), 1e4 (float); beyond that the error grows with |x|. NaN and inf give NaN.
+// Accurate to 2 ulp for |x| < 1e6 (double), 1e4 (float); beyond that the error grows with |x| but |sin|, |cos| <= 1.
+// NaN and inf give NaN.
 #pragma once
 #include "../base/dual.h"
 #include "../base/pack.h"
@@ -37,6 +38,8 @@ template <class T> CS_FN void sincos(T x, T& s, T& c) {
   T k = fma(x, T(E(0.6366197723675814)), magic) - magic;
   T r = x;
   for (int i = 0; i < 4; i++) r = fnma(k, T(K::pio2[i]), r);
+  // beyond the accurate range r is noise: keep it small, so that sin and cos stay within 1 (NaN passes both comparisons)
+  r = select(T(E(1)) < r, T(E(1)), select(r < T(E(-1)), T(E(-1)), r));
   T r2 = r * r;
   T sr = r * taylor_alternating(r2, K::sin_terms, 1), cr = taylor_alternating(r2, K::cos_terms + 1, 0);
   // quadrant j = k mod 4 in {-2, ..., 2}

@@ -28,11 +28,11 @@ def case(seed: int) -> tuple[Tree, cs.Model, object, np.ndarray, np.ndarray]:
 
 
 def unnormalised(tree: Tree, q: np.ndarray) -> np.ndarray:
-    """The same configuration with quaternions of other lengths: costate must not care."""
+    """The same configuration with quaternions of other lengths and signs: costate must not care."""
     q = q.copy()
     for i, b in enumerate(tree.bodies):
         if b.joint in QUAT_AT:
-            q[tree.q_address[i] + QUAT_AT[b.joint] :][:4] *= 0.5 + i % 3
+            q[tree.q_address[i] + QUAT_AT[b.joint] :][:4] *= (-0.5, 1.5, 2.5)[i % 3]
     return q
 
 

@@ -19,9 +19,6 @@ NV = {"fixed": 0, "revolute": 1, "prismatic": 1, "ball": 3, "free": 6, "planar":
 KINDS = tuple(NQ)
 QUAT_AT = {"ball": 0, "free": 3}  # where the quaternion starts in a joint's q
 TINY = 1e-3  # what cancels to less than this carries the round-off of numbers around 1
-import os
-
-LOG = os.environ.get("ERRLOG")
 TURNED = ("revolute", "ball", "planar")  # joints with an anchor
 
 
@@ -177,6 +174,4 @@ def assert_close(name: str, ours: Any, theirs: Any, tolerance: float) -> None:
     ours, theirs = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     assert ours.shape == theirs.shape, f"{name}: shapes {ours.shape} and {theirs.shape}"
     error = np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), TINY)
-    if LOG:
-        open(LOG, "a").write(f"{name}\t{error}\n")
     assert error <= tolerance, f"{name}: {error:.2e} relative, over {tolerance:.0e}"

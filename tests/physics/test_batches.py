@@ -8,14 +8,15 @@ from torch import Tensor
 
 import costate as cs
 from costate._native import _core
-from tests.parity.trees import assert_close, costate_model, costate_scene, random_state, random_tree
+from costate._native.cpu import Engine
+from tests.parity.trees import Tree, assert_close, costate_model, costate_scene, random_state, random_tree
 
 SETS = ("base", "avx2", "avx512")
 DTYPES = (torch.float64, torch.float32)
 WORLDS, STEPS = 37, 4  # more than two packs of every width, the last one not full
 FORMS_AGREE = 1e-10  # sparse and articulated factor the same matrix; its condition number is up to 1e4
 SETS_AGREE = 1e-11  # packs of other widths use the same operations, but the baseline has no fused multiply-add in hardware
-FREE, BALL = 4, 3
+TREE = random_tree(40, 10)  # has every joint type, and branches
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +36,12 @@ def instructions(request):
     return request.param
 
 
-def model_with_motors(seed: int = 4, size: int = 9) -> cs.Model:
-    scene = costate_scene(random_tree(seed, size))
+def model_with_motors(tree: Tree, *, form: int = -1) -> cs.Model:
+    scene = costate_scene(tree)
     scene.add_motors(gear=2.0)
-    return scene.build()
+    model = scene.build()
+    model.__dict__["engine"] = Engine(model, form=form)
+    return model
 
 
 Inputs = dict[str, Tensor]
@@ -93,8 +96,8 @@ def assert_same_bits(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("worlds", [1, 3, 8, 17])
 def test_batch_size(instructions, worlds, dtype):
-    model = model_with_motors()
-    assert {FREE, BALL} <= set(model.joint_type)
+    model = model_with_motors(TREE)
+    assert set(model.joint_type) == set(range(6)), "every joint type takes part"
     x = inputs(model, WORLDS, dtype)
     some = list(range(20, 20 + worlds))
     assert_same_bits(run(model, pick(x, some)), worlds_of(run(model, x), some))
@@ -103,22 +106,16 @@ def test_batch_size(instructions, worlds, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", [0, 1])
 def test_lane_position(instructions, dtype, form):
-    model = costate_model(random_tree(5, 9), form=form)
+    model = model_with_motors(TREE, form=form)
     x = inputs(model, WORLDS, dtype)
-    del x["control"]
-    x["control"] = torch.zeros(STEPS, WORLDS, 0, dtype=dtype)
     order = torch.randperm(WORLDS, generator=torch.Generator().manual_seed(2)).tolist()
-    results = [run_without_control(model, y) for y in (pick(x, order), x)]
+    results = [run(model, y) for y in (pick(x, order), x)]
     assert_same_bits(results[0], worlds_of(results[1], order))
-
-
-def run_without_control(model: cs.Model, x: Inputs) -> dict[str, Tensor]:
-    return {name: t for name, t in run(model, x).items() if name != "bar of control"}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_thread_count(instructions, dtype):
-    model = model_with_motors()
+    model = model_with_motors(TREE)
     x = inputs(model, WORLDS, dtype)
     shared = x | {name: x[name][0] for name in ("mass", "com", "dt")}  # their gradients are sums over all worlds
     found = []
@@ -133,13 +130,12 @@ def test_thread_count(instructions, dtype):
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
 def test_leading_dimensions(batch):
-    model = model_with_motors()
+    model = model_with_motors(TREE)
     n = max(1, torch.Size(batch).numel())
     x = inputs(model, n, torch.float64)
     timed = ("control", "weight_q", "weight_v")
-    shaped = {
-        k: t.reshape(*t.shape[:1], *batch, *t.shape[2:]) if k in timed else t.reshape(*batch, *t.shape[1:]) for k, t in x.items()
-    }
+    shapes = {k: (*t.shape[:1], *batch, *t.shape[2:]) if k in timed else (*batch, *t.shape[1:]) for k, t in x.items()}
+    shaped = {k: t.reshape(shapes[k]) for k, t in x.items()}
     flat, found = run(model, x), run(model, shaped)
     assert found["traj.q"].shape == (STEPS + 1, *batch, model.nq)
     assert_same_bits({name: t.reshape(flat[name].shape) for name, t in found.items()}, flat)
@@ -150,7 +146,7 @@ def test_leading_dimensions(batch):
 
 def test_leading_dimensions_broadcast():
     """q of one world, v of three, parameters of two by one: six worlds, and bars of the shapes that went in."""
-    model = model_with_motors()
+    model = model_with_motors(TREE)
     x = inputs(model, 6, torch.float64)
     q, v, mass = x["q"][0].requires_grad_(), x["v"][:3].requires_grad_(), x["mass"][:2].unsqueeze(1).requires_grad_()
     params = model.params().replace(mass=mass)
@@ -164,8 +160,19 @@ def test_leading_dimensions_broadcast():
     assert [b.shape for b in bars] == [q.shape, v.shape, mass.shape]
 
 
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_a_model_without_motors_takes_empty_controls(batch):
+    """What a policy written for any model hands over; the same as no controls."""
+    model = costate_model(TREE)
+    sim = cs.Simulator(model)
+    state = sim.initial_state(batch or None)
+    empty = torch.zeros(STEPS, *batch, 0, dtype=torch.float64)
+    assert torch.equal(sim.rollout(state, empty).q, sim.rollout(state, steps=STEPS).q)
+    assert torch.equal(sim.step(state, empty[0]).q, sim.step(state).q)
+
+
 def test_instruction_sets_agree():
-    model, found = model_with_motors(), {}
+    model, found = model_with_motors(TREE), {}
     x = inputs(model, 5, torch.float64)
     for name in SETS:
         try:
@@ -183,11 +190,11 @@ def test_instruction_sets_agree():
 def test_deep_chains_use_the_articulated_form_and_agree_with_the_sparse_one(length):
     tree = random_tree(0, length, joints=("revolute", "prismatic", "ball"))
     tree = replace(tree, bodies=tuple(replace(b, parent=i - 1) for i, b in enumerate(tree.bodies)))
-    chosen, sparse, articulated = (costate_model(tree, form=form) for form in (-1, 0, 1))
+    chosen, sparse, articulated = (model_with_motors(tree, form=form) for form in (-1, 0, 1))
     assert chosen.engine.tree.form == (1 if length == 40 else 0)
     q, v = (torch.tensor(x).expand(3, -1) for x in random_state(0, tree))
-    x = inputs(sparse, 3, torch.float64) | {"q": q, "v": v, "control": torch.zeros(STEPS, 3, 0, dtype=torch.float64)}
-    a, b = run_without_control(sparse, x), run_without_control(articulated, x)
+    x = inputs(sparse, 3, torch.float64) | {"q": q, "v": v}
+    a, b = run(sparse, x), run(articulated, x)
     for name, t in a.items():
         assert_close(name, b[name], t, FORMS_AGREE)
     A = [cs.Simulator(m).linearize(cs.State(q, v))[0] for m in (sparse, articulated)]

@@ -173,3 +173,14 @@ def test_conical_pendulum():
     q = np.array([math.cos(theta / 2), 0, math.sin(theta / 2), 0])
     omega = w * np.array([-math.sin(theta), 0, math.cos(theta)])  # the vertical, in body axes; it stays there
     np.testing.assert_allclose(cs.forward_dynamics(scene.build(), q, omega, np.zeros(3)), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "turns", "accuracy"), [(np.float64, 1e6, 1e-15), (np.float32, 1e4, 3e-7)])
+def test_a_wheel_may_turn_many_times(dtype, turns, accuracy):
+    """Angles are not wrapped: sine and cosine stay accurate, to a few ulp of 1, for this many radians."""
+    scene = cs.Scene()
+    scene.add_body(joint=cs.Revolute(axis=(0, 0, 1)), mass=1.0, inertia=(1, 1, 1))
+    q = np.linspace(-turns, turns, 2001).astype(dtype)[:, None]
+    half = q[:, 0].astype(np.float64) / 2
+    quat = cs.kinematics(scene.build(), q).quaternion[:, 0]
+    np.testing.assert_allclose(quat[:, [0, 3]], np.stack([np.cos(half), np.sin(half)], -1), atol=accuracy)

@@ -1,6 +1,7 @@
 """What no choice of frame, order or step may change: momentum, energy, and the motion itself."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from tests.parity.trees import NQ, NV, QUAT_AT, Tree, assert_close, costate_mode
 
 RATE = 1e-12  # of a conserved quantity, from one evaluation of the acceleration: round-off
 SAME = 1e-11  # the same motion in other coordinates or another order: 100 steps of round-off
-HALVING = (1.8, 2.2)  # a drift of order dt halves with dt
-ENERGY, MOMENTUM = 0.02, 0.02  # largest relative drift over 1 s at dt = 1 / 1000; order 1, so below 20 dt
+HALVING = (1.9, 2.1)  # a drift of order dt halves with dt
+ENERGY, MOMENTUM = 5e-3, 1e-3  # largest relative drift over 1 s at dt = 1 / 1000: the scheme is of order 1
+BRANCHING = (4, 5, 7, 10, 14, 16, 19, 23)  # seeds of trees with branches to reorder
 FREE = ("revolute", "prismatic", "ball", "planar", "fixed")
 
 
@@ -87,7 +89,7 @@ def test_momentum_drift_shrinks_with_dt(seed):
         traj = roll(model, q, v, dt=1 / steps, steps=steps)
         drifts.append(drift(cs.momentum(model, traj.q, traj.v)))
     assert drifts[0] < MOMENTUM
-    assert all(HALVING[0] < a / b < HALVING[1] for a, b in zip(drifts, drifts[1:])), drifts
+    assert all(HALVING[0] < a / b < HALVING[1] for a, b in pairwise(drifts)), drifts
 
 
 def test_one_body_keeps_its_linear_momentum_to_round_off():
@@ -109,7 +111,7 @@ def test_energy_drift_shrinks_with_dt(seed):
         kinetic, potential = cs.energy(model, traj.q, traj.v)
         drifts.append(float(np.abs(kinetic + potential - kinetic[0] - potential[0]).max() / kinetic.max()))
     assert drifts[0] < ENERGY
-    assert all(HALVING[0] < a / b < HALVING[1] for a, b in zip(drifts, drifts[1:])), drifts
+    assert all(HALVING[0] < a / b < HALVING[1] for a, b in pairwise(drifts)), drifts
 
 
 def moved(tree: Tree, q: np.ndarray, v: np.ndarray, turn: np.ndarray, shift: np.ndarray) -> tuple[Tree, np.ndarray, np.ndarray]:
@@ -162,9 +164,9 @@ def reorder(tree: Tree, order: list[int], address: list[int], x: np.ndarray) -> 
     return np.concatenate([x[..., address[i] : address[i + 1]] for i in order], -1)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", BRANCHING)
 def test_body_order_changes_nothing(seed, rng):
-    tree = random_tree(seed + 20, 10)
+    tree = random_tree(seed, 10)
     other, order = shuffled(tree, rng)
     assert order != sorted(order)
     q, v = random_state(seed, tree, speed=0.5)
