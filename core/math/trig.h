@@ -12,12 +12,13 @@ CS_BEGIN
 
 template <class E> struct TrigConstants;
 template <> struct TrigConstants<double> {
-  static constexpr double pio2[4] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69, 0x1.b839a252049c1p-104};
+  static constexpr double pio2_a = 0x1.921fb544p+0, pio2_b = 0x1.0b4611a6p-34, pio2_c = 0x1.3198a2ep-69,
+                          pio2_d = 0x1.b839a252049c1p-104;
   static constexpr double round = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
   static constexpr int sin_terms = 8, cos_terms = 7;
 };
 template <> struct TrigConstants<float> {
-  static constexpr float pio2[4] = {0x1.92p+0f, 0x1.fb4p-12f, 0x1.444p-24f, 0x1.68c234p-39f};
+  static constexpr float pio2_a = 0x1.92p+0f, pio2_b = 0x1.fb4p-12f, pio2_c = 0x1.444p-24f, pio2_d = 0x1.68c234p-39f;
   static constexpr float round = 12582912.0f;  // 1.5 * 2^23
   static constexpr int sin_terms = 4, cos_terms = 4;
 };
@@ -36,8 +37,7 @@ template <class T> CS_FN void sincos(T x, T& s, T& c) {
   using K = TrigConstants<E>;
   const T magic = T(K::round);
   T k = fma(x, T(E(0.6366197723675814)), magic) - magic;
-  T r = x;
-  for (int i = 0; i < 4; i++) r = fnma(k, T(K::pio2[i]), r);
+  T r = fnma(k, T(K::pio2_d), fnma(k, T(K::pio2_c), fnma(k, T(K::pio2_b), fnma(k, T(K::pio2_a), x))));
   // beyond the accurate range r is noise: keep it small, so that sin and cos stay within 1 (NaN passes both comparisons)
   r = select(T(E(1)) < r, T(E(1)), select(r < T(E(-1)), T(E(-1)), r));
   T r2 = r * r;
