@@ -6,16 +6,26 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-from bench.tables import Table, setup
+from bench.tables import Table, grid, setup
 from bench.timing import one_core
 
 NAMES = ("dynamics", "grad", "chain", "one_world", "memory")
-PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
+PAGE, README = (Path(__file__).parents[1] / name for name in ("docs/benchmarks.md", "README.md"))
+BEGIN, END = "<!-- begin benchmarks -->\n", "<!-- end benchmarks -->"
 HEAD = """# Benchmarks
 
 Printed by `make bench ARGS=--save`. Ratios above 1 mean that costate is faster; a missed target says so.
 
 """
+
+
+def update_readme(tables: list[Table]) -> None:
+    """Put the most telling row of each table between the markers in README.md."""
+    rows = [row for table in tables for row in table.summary]
+    lines = grid(("float64; quadruped of 18 dof unless said", "costate", "peer", "ratio"), rows)
+    head, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    _, tail = rest.split(END)
+    README.write_text(head + BEGIN + "\n".join(("", *lines, "", setup())) + END + tail, encoding="utf-8")
 
 
 def main() -> int:
@@ -41,6 +51,8 @@ def main() -> int:
             print(table.markdown(), flush=True)
     if args.save:
         PAGE.write_text(text.rstrip() + "\n", encoding="utf-8")
+        if not args.names:
+            update_readme(tables)
     missed = sum(not reached for table in tables for _, reached in table.targets)
     print(f"{missed} of {sum(len(table.targets) for table in tables)} targets missed")
     return 0

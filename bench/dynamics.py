@@ -13,6 +13,9 @@ from bench.timing import interleaved
 
 WORLDS = 1024
 TARGET = 5.0
+NOTES = """Microseconds per world. `cs.forward_dynamics` on a batch, everything included, against a Python loop over
+`pinocchio.aba`. What the loop costs on a model with one dof is taken as the price of calling, and subtracted before
+the ratio is taken."""
 
 
 def one_dof() -> pin.Model:
@@ -27,16 +30,28 @@ def run(*, quick: bool) -> list[Table]:
     """One row per robot."""
     table = Table(
         f"Forward dynamics, {WORLDS:,} worlds",
-        ("robot", "dof", "costate float64, us/world", "costate float32, us/world", "Pinocchio ABA, us/world", "binding, us", "float64 ratio", "float32 ratio"),
-        notes="`cs.forward_dynamics` on a batch, everything included, against a Python loop over `pinocchio.aba`. What the loop costs "
-        "on a model with one dof is taken as the price of calling from Python and subtracted from Pinocchio's time before the ratio.",
-    )  # fmt: skip
+        (
+            "robot",
+            "dof",
+            "costate float64",
+            "costate float32",
+            "Pinocchio ABA",
+            "of it calling",
+            "float64 ratio",
+            "float32 ratio",
+        ),
+        notes=NOTES,
+    )
     for robot in three():
         m.check_agreement(robot)
         ours, ours32, theirs, call = _times(robot, quick=quick)
         net = theirs - call
         table.add(robot.name, robot.nv, us(ours), us(ours32), us(theirs), us(call), times(net / ours), times(net / ours32))
-        table.target(f"{robot.name}: at least {TARGET:g} times Pinocchio's throughput in float64: {times(net / ours)}", net / ours >= TARGET)
+        if robot.name == "quadruped":
+            what = f"forward dynamics of {WORLDS:,} worlds"
+            table.summary.append((what, f"{us(ours)} us", f"Pinocchio ABA: {us(net)} us", times(net / ours)))
+        what = f"{robot.name}: at least {TARGET:g} times Pinocchio's throughput in float64: {times(net / ours)}"
+        table.target(what, net / ours >= TARGET)
     return [table]
 
 

@@ -5,6 +5,7 @@ Measured in a fresh process, because a process never shrinks: the kernel's high-
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from bench.tables import Table
 
 STEPS = 5000
 TARGET = 5.0  # MB
+NOTES = """Inputs: state, controls, parameters and the gradients that arrive. Outputs: the trajectory and the gradients by all
+inputs. Peak resident memory of the process (VmHWM on Linux), after a run of 10 steps: the
+engine's fixed scratch memory is not in it."""
 
 
 def run(*, quick: bool) -> list[Table]:
@@ -21,8 +25,7 @@ def run(*, quick: bool) -> list[Table]:
     table = Table(
         f"Memory of a {STEPS:,}-step rollout with backward, quadruped, float64",
         ("worlds", "inputs and outputs, MB", "peak growth above them, MB"),
-        notes="Inputs: state, controls, parameters and the gradients that arrive. Outputs: the trajectory and the gradients by all inputs. "
-        "Peak resident memory of the process (VmHWM), Linux only.",
+        notes=NOTES,
     )
     if not Path("/proc/self/clear_refs").exists():
         table.notes += " Not available on this system."
@@ -30,9 +33,11 @@ def run(*, quick: bool) -> list[Table]:
     for worlds in (1,) if quick else (1, 16):
         command = [sys.executable, "-m", "bench.memory", str(worlds)]
         size, growth = map(float, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:])
-        table.add(worlds, f"{size:.2f}", f"{growth:.2f}")
+        shown = f"{growth:.2f}" if growth >= 0.01 else "< 0.01"
+        table.add(worlds, f"{size:.2f}", shown)
         if worlds == 1:
-            table.target(f"one world: under {TARGET:g} MB: {growth:.2f} MB", growth < TARGET)
+            table.summary.append((f"memory of {STEPS:,} steps with backward, above inputs and outputs", f"{shown} MB", "", ""))
+            table.target(f"one world: under {TARGET:g} MB: {shown} MB", growth < TARGET)
     return [table]
 
 
@@ -65,6 +70,7 @@ def measure(worlds: int) -> tuple[float, float]:
     work(*inputs(10))  # loads code, makes scratch memory and threads
     given = inputs(STEPS)
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # else what was freed before would hide what is used now
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
     out = work(*given)

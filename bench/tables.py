@@ -16,6 +16,7 @@ class Table:
     rows: list[tuple[str, ...]] = field(default_factory=list)
     targets: list[tuple[str, bool]] = field(default_factory=list)
     notes: str = ""
+    summary: list[tuple[str, ...]] = field(default_factory=list)  # rows of the short table in README.md
 
     def add(self, *cells: object) -> None:
         """One row."""
@@ -29,20 +30,26 @@ class Table:
         """As text."""
         lines = [f"## {self.title}", ""]
         lines += [self.notes, ""] if self.notes else []
-        lines += ["| " + " | ".join(row) + " |" for row in (self.columns, ("---",) * len(self.columns), *self.rows)]
+        lines += grid(self.columns, self.rows)
         if self.targets:
             lines += ["", *(f"- {'reached' if reached else '**missed**'}: {what}" for what, reached in self.targets)]
         return "\n".join((*lines, ""))
 
 
+def grid(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """The lines of a Markdown table."""
+    return ["| " + " | ".join(row) + " |" for row in (columns, ("---",) * len(columns), *rows)]
+
+
 def us(seconds: float) -> str:
     """Microseconds with three digits."""
-    return f"{seconds * 1e6:.3g}"
+    number = seconds * 1e6
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def times(ratio: float) -> str:
     """A ratio."""
-    return f"{ratio:.2g}x" if ratio < 10 else f"{ratio:.0f}x"
+    return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
 def setup() -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from costate._native.cpu import Op
-from costate.autodiff.torch import instant, transformed
+from costate.autodiff.torch import instant, outside_graphs, transforming
 from costate.scene import Model, Params
 
 DTYPES = (torch.float64, torch.float32)
@@ -55,6 +55,18 @@ def _list(named: Mapping[str, tuple[int, ...]]) -> str:
     return ", ".join(f"{name} {tuple(shape)}" for name, shape in named.items())
 
 
+def timed(x: Tensor, steps: tuple[int, ...], batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:
+    """x [*steps, ..., *size] as [*steps, worlds, n]: batch dimensions that are missing come behind the time axis."""
+    missing = len(steps) + len(batch) + len(size) - x.ndim
+    whole = x.reshape(*steps, *(1,) * missing, *x.shape[len(steps) :])
+    return rows(whole, steps + batch, size).reshape(*steps, worlds(batch), math.prod(size))
+
+
+def varies(external: Any, steps: int, batch: tuple[int, ...]) -> bool:
+    """Whether wrenches [..., nb, 6] have a time axis in front: they have more dimensions than the worlds, and one per step."""
+    return external is not None and external.ndim > 2 + len(batch) and external.shape[0] == steps
+
+
 def rows(x: Tensor, batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:
     """x [..., *size] as [worlds, n], n numbers for each world."""
     return x.expand(*batch, *size).reshape(worlds(batch), math.prod(size))
@@ -64,7 +76,8 @@ def default_params(model: Model) -> Params:
     """The model's own parameters, made once."""
     cached = model.__dict__.get("_default_params")
     if cached is None:
-        cached = model.__dict__["_default_params"] = Params(model, {})
+        with torch.inference_mode(False):  # whoever comes first must not decide whether others may differentiate
+            cached = model.__dict__["_default_params"] = Params(model, {})
     return cached
 
 
@@ -79,6 +92,7 @@ def check_params(model: Model, params: Params | None) -> Params:
     return params
 
 
+@outside_graphs
 def theta(model: Model, params: Params, dtype: torch.dtype) -> Tensor:
     """The engine's parameters [*batch, P] in `dtype`: checked, with unit axes and quaternions; differentiable.
 
@@ -89,11 +103,11 @@ def theta(model: Model, params: Params, dtype: torch.dtype) -> Tensor:
     if not flat.requires_grad and cache.get(dtype, (None,))[0] is flat:
         return cache[dtype][1]
     raw = flat.reshape(-1, flat.shape[-1])
-    if not transformed(raw) and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
+    if not transforming() and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
         params.check()
         raise ValueError("params are not physical")
     prepared = instant(model.engine, Op.PREPARE, raw)[0].reshape(flat.shape)
-    if not flat.requires_grad and not transformed(flat):
+    if not flat.requires_grad and not transforming():
         cache[dtype] = (flat, prepared)
     return prepared
 
@@ -103,10 +117,11 @@ def theta_rows(x: Tensor, batch: tuple[int, ...]) -> Tensor:
     return x.unsqueeze(0) if x.ndim == 1 else rows(x, batch, x.shape[-1:])
 
 
+@outside_graphs
 def check_values(model: Model, **arrays: Tensor | None) -> None:
     """Refuse numbers that are not finite, and quaternions of length zero in the entries named q."""
     for name, x in arrays.items():
-        if x is None or transformed(x):
+        if x is None or transforming():
             continue
         array = x.detach().contiguous().numpy()
         if name in ("q", "q1", "q2"):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from costate import batch as b
 from costate._native.cpu import Op
-from costate.autodiff.torch import instant
+from costate.autodiff.torch import instant, transforming
 from costate.rotation import inverse, multiply, normalise, rotate, symmetric
 from costate.scene import Model, Params
 
@@ -117,6 +117,8 @@ def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None
     params = b.check_params(model, params)
     position, quaternion, velocity, _ = _poses(model, q, v, params)
     on = list(model.site_body)
+    if model.ns and not transforming() and not _sites_ok(params):
+        params.check()
     local, turn = params["site_pos"].to(position.dtype), normalise(params["site_quat"].to(position.dtype))
     arm = rotate(quaternion[..., on, :], local)
     spin = velocity[..., on, :3]
@@ -128,6 +130,11 @@ def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None
     return Kinematics(*(x.detach().numpy() for x in out)) if b.is_numpy(q) else out
 
 
+def _sites_ok(params: Params) -> bool:
+    pos, quat = params["site_pos"].detach(), params["site_quat"].detach()
+    return bool(pos.isfinite().all() and quat.isfinite().all() and (quat != 0).any(-1).all())
+
+
 def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0, 0.0), params: Params | None = None) -> Any:
     """J [..., 6, nv]: velocity (angular first, world axes) of the body-fixed `point` [..., 3] (body frame, m) per unit of v."""
     index = model.body(body) if isinstance(body, str) else body
@@ -137,6 +144,8 @@ def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0
     local = torch.as_tensor(point, dtype=position.dtype)
     if local.shape[-1:] != (3,):
         raise ValueError(f"point must have shape [..., 3], got {tuple(local.shape)}")
+    b.check_values(model, point=local)
+    b.broadcast({"q": position.shape[:-2], "point": local.shape[:-1]})
     at = position[..., index, :] + rotate(quaternion[..., index, :], local)
     dof_body = model.dof_body
     arm = at.unsqueeze(-2) - position[..., list(dof_body), :]

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from costate.autodiff.torch import scale_gradient
+from costate import batch as b
+from costate.autodiff.torch import scale_gradient, transforming
 from costate.state import State, Trajectory
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ def rollout_policy(
         raise ValueError("steps must be given where a policy controls")
     if not isinstance(state.q, Tensor):
         raise TypeError("a rollout with a policy takes torch tensors; state.torch() makes them from numpy arrays")
+    params = b.check_params(sim.model, params)
+    lead = {"q": state.q.shape[:-1], "v": state.v.shape[:-1], "params": params.batch_shape, "dt": getattr(dt, "shape", ())}
+    varies = b.varies(external, steps, b.broadcast(lead))
     states, controls = [state], []
     diverged_at: Tensor | None = None
     for t in range(steps):
@@ -35,15 +39,16 @@ def rollout_policy(
         elif decay != 1.0:
             state, carry = _map(lambda x: scale_gradient(x, decay), (state, carry))
         control, carry = _control(policy(state, carry, t), carry)
-        new, at = sim.advance(state, control, params, external=external, dt=dt, substeps=substeps)
+        wrench = external[t] if varies else external
+        new, at = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps)
         diverged_at, state = _hold(diverged_at, at, t, steps, state, new)
         states.append(state)
         controls.append(control)
     first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
     assert diverged_at is not None
     # a world that diverged gives no gradient at all, not even through the steps before
-    whole = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True)))
-    whole = whole.where(diverged_at < steps, whole) if bool((diverged_at < steps).any()) else whole
+    whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
+    whole = whole.where(gone, whole) if transforming() or bool(gone.any()) else whole
     return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry)
 
 
@@ -61,15 +66,14 @@ def _hold(diverged_at: Tensor | None, at: Tensor, t: int, steps: int, old: State
     if diverged_at is None:
         diverged_at = torch.full_like(at, steps)
     newly = (at < 1) & (diverged_at == steps)
-    if bool(newly.any()):
-        warnings.warn(
-            f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
+    if not transforming() and bool(newly.any()):
+        text = f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+    diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
     gone = diverged_at < steps
-    return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v))) if bool(gone.any()) else new
+    if not transforming() and not bool(gone.any()):
+        return diverged_at, new
+    return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v)))
 
 
 def _map(f: Any, tree: Any) -> Any:

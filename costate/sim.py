@@ -15,7 +15,7 @@ from torch import Tensor
 
 from costate import batch as b
 from costate._native.cpu import Op
-from costate.autodiff.torch import RolloutSpec, instant, rollout, transformed
+from costate.autodiff.torch import RolloutSpec, instant, rollout, transforming
 from costate.policy import rollout_policy
 from costate.scene import Model, Params
 from costate.state import State, Trajectory
@@ -65,9 +65,9 @@ class Simulator:
 
     def initial_state(self, worlds: int | tuple[int, ...] | None = None) -> State:
         """The model's default configuration at rest: q [*worlds, nq], v [*worlds, nv]; without `worlds` one unbatched state."""
-        batch = () if worlds is None else (worlds,) if isinstance(worlds, int) else tuple(worlds)
-        if any(n < 1 for n in batch):
-            raise ValueError(f"worlds must be positive, got {worlds!r}")
+        batch = () if worlds is None else tuple(worlds) if isinstance(worlds, (tuple, list)) else (worlds,)
+        if any(not isinstance(n, int) or n < 1 for n in batch):
+            raise ValueError(f"worlds must be positive ints, got {worlds!r}")
         q = torch.tensor(self.model.q0, dtype=self.dtype).expand(*batch, -1).clone()
         return State(q, q.new_zeros(*batch, self.model.nv))
 
@@ -87,7 +87,7 @@ class Simulator:
         dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
         """
         if type(state) is not State:
-            raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
+            _check_state(state)
         q, v = state
         if type(q) is ndarray:
             # One world in numpy goes straight to the engine, since overhead counts; what needs a closer look goes the long way
@@ -128,6 +128,7 @@ class Simulator:
         decay : the costate is multiplied by it at every control step on its way back. truncate : it is cut every so many.
         """
         _check_counts(steps, substeps, decay, truncate)
+        _check_state(state)
         if callable(controls) and not isinstance(controls, Tensor):
             return rollout_policy(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate)
         as_numpy = b.is_numpy(state.q)
@@ -136,7 +137,8 @@ class Simulator:
         spec = RolloutSpec(b.worlds(batch), count, substeps, float(decay), truncate or 0, start=True)
         q, v, at = rollout(self.model.engine, spec, *inputs)
         _warn_diverged(at, count, "rollout")
-        traj = Trajectory(q.reshape(-1, *batch, self.model.nq), v.reshape(-1, *batch, self.model.nv), at.reshape(batch), controls)
+        shape = (count + 1, *batch)
+        traj = Trajectory(q.reshape(*shape, self.model.nq), v.reshape(*shape, self.model.nv), at.reshape(batch), controls)
         return _numpy_trajectory(traj) if as_numpy else traj
 
     def linearize(
@@ -147,6 +149,7 @@ class Simulator:
         Changes of q are tangent vectors, as model.integrate takes them and model.difference gives them. Not differentiable
         itself: the result has no graph.
         """
+        _check_state(state)
         with torch.no_grad():
             inputs, batch = self._gather(state, control, params, external, dt)
             b.check_values(self.model, q=inputs[0], v=inputs[1], control=inputs[2], external=inputs[4])
@@ -204,8 +207,7 @@ class Simulator:
     ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0."""
         model, params = self.model, b.check_params(self.model, params)
-        if not isinstance(state, State):
-            raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
+        _check_state(state)
         q = b.tensor("q", state.q, (model.nq,), self.dtype)
         v = b.tensor("v", state.v, (model.nv,), self.dtype)
         theta = b.theta(model, params, self.dtype)
@@ -218,13 +220,13 @@ class Simulator:
         steps: tuple[int, ...] = ()
         if external is not None:
             external = b.tensor("external", external, (model.nb, 6), self.dtype)
-            steps = lead if external.ndim > 2 + len(b.broadcast(shapes)) and external.shape[:1] == lead else ()
+            steps = lead if b.varies(external, time, b.broadcast(shapes)) else ()
             shapes["external"] = external.shape[len(steps) : -2]
         batch = b.broadcast(shapes)
         if control is not None:
-            control = b.rows(control, lead + batch, (model.nu,)).reshape(*lead, b.worlds(batch), model.nu)
+            control = b.timed(control, lead, batch, (model.nu,))
         if external is not None:
-            external = b.rows(external, steps + batch, (model.nb, 6)).reshape(*steps, b.worlds(batch), 6 * model.nb)
+            external = b.timed(external, steps, batch, (model.nb, 6))
         h = h.reshape(1, 1) if h.ndim == 0 else b.rows(h, batch, ()).reshape(-1, 1)
         inputs = (b.rows(q, batch, (model.nq,)), b.rows(v, batch, (model.nv,)), control, h, external, b.theta_rows(theta, batch))
         return inputs, batch
@@ -235,23 +237,30 @@ def _rebuild(model: Model, dt: float, device: str, dtype: torch.dtype) -> Simula
 
 
 def _step_size(dt: Any, dtype: torch.dtype) -> Tensor:
-    h = b.tensor("dt", dt, (), dtype) if isinstance(dt, (Tensor, np.ndarray)) else torch.tensor(dt, dtype=dtype)
-    if not transformed(h) and not bool((h.detach() > 0).all()):
-        raise ValueError(f"dt must be positive, got {h.detach()}")
+    if isinstance(dt, (int, float)) and not isinstance(dt, bool):
+        dt = torch.tensor(dt, dtype=dtype)
+    h = b.tensor("dt", dt, (), dtype)
+    if not transforming() and not bool(((h > 0) & h.isfinite()).all()):
+        raise ValueError(f"dt must be positive and finite, got {h.detach().tolist()}")
     return h
+
+
+def _check_state(state: Any) -> None:
+    if not isinstance(state, State):
+        raise TypeError(f"state must be a costate.State, got {type(state).__name__}")
 
 
 def _check_counts(steps: int | None, substeps: int, decay: float, truncate: int | None) -> None:
     for name, n in (("steps", steps), ("substeps", substeps), ("truncate", truncate)):
-        if n is not None and (not isinstance(n, int) or n < 1):
+        if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
             raise ValueError(f"{name} must be a positive int, got {n!r}")
-    if not (math.isfinite(decay) and 0 <= decay <= 1):
+    if not (isinstance(decay, (int, float)) and 0 <= decay <= 1):
         raise ValueError(f"decay must be between 0 and 1, got {decay!r}")
 
 
 def _warn_diverged(at: Tensor, steps: int, where: str) -> None:
     """Say which worlds stopped being finite; they are held and give no gradient."""
-    if transformed(at) or bool((at >= steps).all()):
+    if transforming() or bool((at >= steps).all()):
         return
     flat = at.reshape(-1)
     first = int(flat.argmin())

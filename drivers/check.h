@@ -6,6 +6,9 @@
 
 namespace costate {
 
+// squared length below which a quaternion or an axis has no direction; as TINY in costate/scene/checks.py
+constexpr double kTiny2 = 1e-12;
+
 // index of the first number that is not finite, or -1
 template <class E> inline long first_not_finite(const E* x, long n) {
   E s = 0;
@@ -23,20 +26,23 @@ template <class E> inline long first_zero_quaternion(const Tree& t, const E* q, 
     int a = t.q_adr[b] + joint_lin(t.joint[b]);
     for (long w = 0; w < worlds; w++) {
       const E* u = q + w * t.nq + a;
-      if (!(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u[3] * u[3] > E(1e-12))) return w * t.nq + a;
+      if (!(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + u[3] * u[3] > E(kTiny2))) return w * t.nq + a;
     }
   }
   return -1;
 }
 
-// eigenvalues of the second moment tr(I)/2 1 - I must not be negative (up to slack tr(I)): positive inertia and the triangle
-// inequality in one. Tested by Sylvester's criterion on the matrix shifted by the slack
+// Sylvester's criterion: a symmetric matrix is positive definite exactly if its leading minors are positive
+inline bool positive_definite(double xx, double yy, double zz, double xy, double xz, double yz) {
+  double minor = xx * yy - xy * xy;
+  return xx > 0 && minor > 0 && zz * minor - xx * yz * yz - yy * xz * xz + 2 * xy * xz * yz > 0;
+}
+
+// positive moments of inertia, and the triangle inequality: the second moment tr(I)/2 1 - I must not be negative, up to slack tr(I)
 template <class E> inline bool inertia_ok(const Sym3<E>& I, double slack) {
-  double tr = double(I.xx) + I.yy + I.zz, s = slack * tr, h = 0.5 * tr + s;
-  if (!(tr > 0)) return false;
-  double a = h - I.xx, b = h - I.yy, c = h - I.zz, d = -I.xy, e = -I.xz, f = -I.yz;
-  double minor = a * b - d * d, det = c * minor - a * f * f - b * e * e + 2 * d * e * f;
-  return a > 0 && b > 0 && c > 0 && minor > 0 && a * c - e * e > 0 && b * c - f * f > 0 && det > 0;
+  double tr = double(I.xx) + I.yy + I.zz, h = (0.5 + slack) * tr;
+  return positive_definite(I.xx, I.yy, I.zz, I.xy, I.xz, I.yz) &&
+         positive_definite(h - I.xx, h - I.yy, h - I.zz, -I.xy, -I.xz, -I.yz);
 }
 
 // is one world's theta physical? The caller finds out which field is not, and says so
@@ -44,12 +50,15 @@ template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& 
   if (first_not_finite(theta, params_size(t)) >= 0) return false;
   Params<E> p = params_map(t, const_cast<E*>(theta));
   double slack = sizeof(E) == 4 ? 1e-6 : 1e-9;
+  auto nothing = [](E m, Sym3<E> I) {
+    return m == 0 && I.xx == 0 && I.yy == 0 && I.zz == 0 && I.xy == 0 && I.xz == 0 && I.yz == 0;
+  };
   auto norm2 = [](auto v) { return double(v.x) * v.x + double(v.y) * v.y + double(v.z) * v.z; };
   for (int b = 0; b < t.nb; b++) {
-    if (massless[b] ? p.mass[b] != 0 : !(p.mass[b] > 0) || !inertia_ok(p.inertia[b], slack)) return false;
-    if (!(norm2(p.joint_quat[b]) + double(p.joint_quat[b].w) * p.joint_quat[b].w > 1e-12)) return false;
+    if (massless[b] ? !nothing(p.mass[b], p.inertia[b]) : !(p.mass[b] > 0) || !inertia_ok(p.inertia[b], slack)) return false;
+    if (!(norm2(p.joint_quat[b]) + double(p.joint_quat[b].w) * p.joint_quat[b].w > kTiny2)) return false;
     bool axis = t.joint[b] == kRevolute || t.joint[b] == kPrismatic;
-    if ((axis && !(norm2(p.joint_axis[b]) > 1e-12)) || p.stiffness[b] < 0) return false;
+    if ((axis && !(norm2(p.joint_axis[b]) > kTiny2)) || p.stiffness[b] < 0) return false;
   }
   for (int d = 0; d < t.nv; d++)
     if (p.damping[d] < 0 || p.armature[d] < 0) return false;

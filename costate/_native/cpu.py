@@ -82,7 +82,8 @@ class Engine:
 
 
 def _place(x: np.ndarray, i: int) -> str:
-    index = np.unravel_index(i, x.shape) if x.ndim else ()
+    shape = x.shape[1:] if x.ndim == 3 and x.shape[0] == 1 else x.shape  # the time axis of a single step says nothing
+    index = np.unravel_index(i, shape) if shape else ()
     return f"[{', '.join(str(int(k)) for k in index)}]"
 
 

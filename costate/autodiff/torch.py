@@ -10,12 +10,14 @@ more raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch.autograd import Function
 
 from costate._native.cpu import Engine, Op
@@ -26,9 +28,27 @@ def _array(x: Tensor | None) -> np.ndarray | None:
     return None if x is None else x.detach().contiguous().numpy()
 
 
-def transformed(x: Tensor) -> bool:
-    """Inside vmap or another functional transform, where there are no plain numbers to look at."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(x)  # type: ignore[attr-defined]
+def transforming() -> bool:
+    """Inside vmap, grad or another functional transform, where there may be no plain numbers to look at."""
+    return torch._C._are_functorch_transforms_active()
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def outside_graphs(f: _F) -> _F:
+    """torch.compile leaves f and all that it calls out of its graphs (a graph break); everything around it compiles."""
+
+    @wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        prior = set_eval_frame(None)
+        try:
+            return f(*args, **kwargs)
+        finally:
+            set_eval_frame(prior)
+
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
 
 
 def _arrays(tensors: Iterable[Tensor | None]) -> list[np.ndarray | None]:
@@ -44,7 +64,7 @@ def _no_second_derivative(*_: Any) -> Any:
 
 def _apply(function: type[Function], *args: Any) -> Any:
     """function.apply(*args); outside functional transforms without torch's inspection of the signature, which takes 40 us."""
-    if torch._C._are_functorch_transforms_active():
+    if transforming():
         return function.apply(*args)
     return super(Function, function).apply(*args)  # type: ignore[misc]
 
@@ -172,10 +192,10 @@ class _RolloutAdj(Function):
         after = [None if x is None else x[int(spec.start) :] for x in (q, v, q_bar, v_bar)]
         counts, states, how = (spec.worlds, spec.steps, spec.substeps), (*after[:2], at, *after[2:]), (spec.decay, spec.truncate)
         engine.tree.rollout_adj(*counts, _arrays(inputs), *states, _arrays(bars), *how)
-        if spec.start:
+        if spec.start and at is not None:
             for bar, state_bar in zip(bars[:2], (q_bar, v_bar), strict=True):
                 if bar is not None and state_bar is not None:
-                    bar.numpy()[...] += state_bar[0]
+                    bar.numpy()[...] += np.where(at >= spec.steps, state_bar[0], 0)  # a world that diverged gives no gradient
         return tuple(bar for bar in bars if bar is not None)
 
     @staticmethod
@@ -190,23 +210,21 @@ class _RolloutAdj(Function):
     ) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, tensors, in_dims[3:])
         many = spec._replace(worlds=info.batch_size * spec.worlds)
-        repeat = tuple(want or per_world for want, per_world in zip(wanted, _PER_WORLD, strict=True))
+        # also the checkpoints and bars behind the six inputs have a row for every world
+        repeat = (*(want or per_world for want, per_world in zip(wanted, _PER_WORLD, strict=True)), *(True,) * 5)
         return merge.split_bars(_apply(_RolloutAdj, engine, many, wanted, *merge.all(tensors, repeat)), wanted)
 
 
+@outside_graphs
 def instant(engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Run `op` on flat tensors, differentiably."""
     return _apply(_Instant, engine, op, *inputs)
 
 
+@outside_graphs
 def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Run many steps on flat tensors, differentiably: states after each control step, and how many of them stayed finite."""
     return _apply(_Rollout, engine, spec, *inputs)
-
-
-# torch.compile leaves these calls out of its graphs (a graph break); everything around them compiles.
-for _call in (instant, rollout):
-    _call._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
 class _Scale(Function):

@@ -17,7 +17,7 @@ from costate.scene.values import Numbers, numbers, plain
 if TYPE_CHECKING:
     from costate.scene.params import Params
 
-TINY = 1e-12  # axes and quaternions shorter than this have no direction
+TINY = 1e-6  # axes and quaternions shorter than this have no direction
 TRIANGLE_SLACK = 1e-9  # relative; a thin plate lies exactly on the bound, and rounding must not refuse it
 
 

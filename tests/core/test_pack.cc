@@ -19,12 +19,11 @@ using costate::select;
 using costate::sqrt;
 
 // name, arguments, expression: a functor that works for float, double, Pack and Dual
-#define WORD(name, expression)                                   \
-  struct name {                                                  \
-    template <class T>                                           \
-    T operator()([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c) const { \
-      return expression;                                         \
-    }                                                            \
+#define WORD(name, expression)                                                                                \
+  struct name {                                                                                               \
+    template <class T> T operator()([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c) const { \
+      return expression;                                                                                      \
+    }                                                                                                         \
   };
 WORD(Add, a + b)
 WORD(Subtract, a - b)
@@ -47,33 +46,27 @@ WORD(Finite, select(finite(a), a, T(0)))
 }  // namespace words
 
 // the same number; one NaN is as good as another (its sign and payload are the hardware's business)
-template <class E>
-static bool same(E a, E b) {
-  return (a != a && b != b) || std::memcmp(&a, &b, sizeof(E)) == 0;
-}
+template <class E> static bool same(E a, E b) { return (a != a && b != b) || std::memcmp(&a, &b, sizeof(E)) == 0; }
 
 // ordinary numbers of all sizes, and every special one
-template <class E>
-static E number(Random& rng) {
+template <class E> static E number(Random& rng) {
   using L = std::numeric_limits<E>;
-  const E special[] = {E(0), -E(0), E(1), -E(1), L::infinity(), -L::infinity(), L::quiet_NaN(), L::denorm_min(), L::min(), L::max(), -L::max()};
+  const E special[] = {E(0),           -E(0),           E(1),     -E(1),    L::infinity(), -L::infinity(),
+                       L::quiet_NaN(), L::denorm_min(), L::min(), L::max(), -L::max()};
   if (rng.below(3) == 0) return special[rng.below(int(sizeof(special) / sizeof(E)))];
   return E(std::ldexp(rng.uniform(), rng.below(40) - 20));
 }
 
-template <class P>
-using Element = costate::ElementOf<P>;
+template <class P> using Element = costate::ElementOf<P>;
 
-template <class P>
-static P load(const std::vector<Element<P>>& x) {
+template <class P> static P load(const std::vector<Element<P>>& x) {
   P p;
   for (int l = 0; l < costate::lanes<P>; l++) set_lane(p, l, x[l]);
   return p;
 }
 
 // (b) each lane equals the scalar run; special numbers sit beside ordinary ones, so a leak between lanes shows too
-template <class P, class Word>
-static void check_word(const char* name, Random& rng) {
+template <class P, class Word> static void check_word(const char* name, Random& rng) {
   using E = Element<P>;
   constexpr int n = costate::lanes<P>;
   Word f;
@@ -88,19 +81,19 @@ static void check_word(const char* name, Random& rng) {
   CHECK(wrong == 0);
 }
 
-template <class P>
-static void check_words(Random& rng) {
+template <class P> static void check_words(Random& rng) {
   using namespace words;
-  check_word<P, Add>("+", rng), check_word<P, Subtract>("-", rng), check_word<P, Multiply>("*", rng), check_word<P, Divide>("/", rng);
+  check_word<P, Add>("+", rng), check_word<P, Subtract>("-", rng), check_word<P, Multiply>("*", rng),
+      check_word<P, Divide>("/", rng);
   check_word<P, AddTo>("+=", rng), check_word<P, SubtractFrom>("-=", rng), check_word<P, MultiplyBy>("*=", rng);
-  check_word<P, Negate>("negate", rng), check_word<P, Fma>("fma", rng), check_word<P, Fnma>("fnma", rng), check_word<P, Sqrt>("sqrt", rng);
+  check_word<P, Negate>("negate", rng), check_word<P, Fma>("fma", rng), check_word<P, Fnma>("fnma", rng),
+      check_word<P, Sqrt>("sqrt", rng);
   check_word<P, Less>("<", rng), check_word<P, Greater>(">", rng), check_word<P, Equal>("==", rng);
   check_word<P, And>("&", rng), check_word<P, Or>("|", rng), check_word<P, Finite>("finite", rng);
 }
 
 // broadcast, lane access, masks: values by hand
-template <class P>
-static void check_lanes() {
+template <class P> static void check_lanes() {
   using E = Element<P>;
   using L = std::numeric_limits<E>;
   constexpr int n = costate::lanes<P>;
@@ -122,13 +115,13 @@ static void check_lanes() {
   P nan(L::quiet_NaN()), one(E(1)), two(E(2));
   for (int l = 0; l < n; l++) {
     CHECK(lane(select(nan < one, one, two), l) == E(2) && lane(select(nan == nan, one, two), l) == E(2));
-    CHECK(!costate::test(finite(nan), l) && !costate::test(finite(P(-L::infinity())), l) && costate::test(finite(P(L::max())), l));
+    CHECK(!costate::test(finite(nan), l) && !costate::test(finite(P(-L::infinity())), l) &&
+          costate::test(finite(P(L::max())), l));
   }
 }
 
 // a long chain of operations with one poisoned lane: the others do not notice
-template <class P>
-static void check_isolation(Random& rng) {
+template <class P> static void check_isolation(Random& rng) {
   using namespace words;
   using E = Element<P>;
   using L = std::numeric_limits<E>;
@@ -149,16 +142,14 @@ static void check_isolation(Random& rng) {
     }
 }
 
-template <class P>
-static void check_pack(Random& rng) {
+template <class P> static void check_pack(Random& rng) {
   check_lanes<P>();
   check_words<P>(rng);
   check_isolation<P>(rng);
 }
 
 // fma rounds once where the hardware has it and twice elsewhere: never a mixture within one instruction set
-template <class E>
-static void check_fused() {
+template <class E> static void check_fused() {
   E e = std::numeric_limits<E>::epsilon(), exact = -e * e;  // (1 + e)(1 - e) - 1
   CHECK(costate::fma(E(1) + e, E(1) - e, E(-1)) == (CS_FUSED ? exact : E(0)));
   CHECK(costate::fnma(E(1) + e, E(1) - e, E(1)) == (CS_FUSED ? -exact : E(0)));
@@ -170,7 +161,8 @@ constexpr double kRounding = 1e-15;
 static void check_dual(Random& rng) {
   using D = Dual<double>;
   for (int trial = 0; trial < 100; trial++) {
-    double x = rng.uniform(0.5, 2), y = rng.uniform(0.5, 2), dx = rng.uniform(), dy = rng.uniform(), z = rng.uniform(), dz = rng.uniform();
+    double x = rng.uniform(0.5, 2), y = rng.uniform(0.5, 2), dx = rng.uniform(), dy = rng.uniform(), z = rng.uniform(),
+           dz = rng.uniform();
     D a{x, dx}, b{y, dy}, c{z, dz};
     auto is = [&](D got, double value, double tangent) {
       CHECK_NEAR(got.value, value, kRounding * (1 + std::fabs(value)));

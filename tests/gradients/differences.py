@@ -12,7 +12,7 @@ import costate as cs
 from tests.gradients.scenes import normal, random_q
 
 # Truncation falls with h^2 and round-off grows with 1/h: where they meet depends on the function, so all are tried.
-STEP_SIZES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6, 1e-7)
+STEP_SIZES = (1e-3, 1e-4, 3e-5, 1e-5, 1e-6, 1e-7)
 # Where a function does not depend on an input, differences are round-off of the size of the outputs themselves; a
 # derivative smaller than this part of the output cannot be told from zero.
 FLOOR = 1e-3
@@ -50,7 +50,8 @@ CALLS: Mapping[str, Call] = {
     "rollout, wrench per step": Call(_rollout, ("q", "v", "controls", "externals", "dt")),
     "mass_matrix": Call(lambda sim, x, p: cs.mass_matrix(sim.model, x["q"], p), ("q",)),
     "inverse_dynamics": Call(
-        lambda sim, x, p: cs.inverse_dynamics(sim.model, x["q"], x["v"], x["a"], p, external=x["external"]), ("q", "v", "a", "external")
+        lambda sim, x, p: cs.inverse_dynamics(sim.model, x["q"], x["v"], x["a"], p, external=x["external"]),
+        ("q", "v", "a", "external"),
     ),
     "forward_dynamics": Call(
         lambda sim, x, p: cs.forward_dynamics(sim.model, x["q"], x["v"], x["tau"], p, external=x["external"]),

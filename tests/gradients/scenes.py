@@ -94,7 +94,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def normal(gen: torch.Generator, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=gen, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=gen, dtype=torch.float64).to(dtype)
 
 
 def random_q(model: cs.Model, gen: torch.Generator, *batch: int) -> Tensor:
@@ -117,6 +117,6 @@ def random_params(model: cs.Model, gen: torch.Generator, *batch: int) -> cs.Para
         elif name == "com":
             shaken = torch.where(torch.tensor(model.massless).unsqueeze(-1), value, shaken)
         elif name in ("stiffness", "damping", "armature"):
-            shaken = value + 0.1 + 0.1 * normal(gen, *batch, *value.shape).tanh()
+            shaken = value + 0.1 + 0.05 * normal(gen, *batch, *value.shape).tanh()
         fields[name] = shaken.contiguous()
     return cs.Params(model, fields)

@@ -1,0 +1,114 @@
+"""Draw the pictures of the documentation:  python docs/images/make_pictures.py
+
+worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
+lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
+identify_pendulum.png: what examples/identify_pendulum.py draws.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import matplotlib
+import numpy as np
+import torch
+
+import costate as cs
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.collections import LineCollection
+
+HERE = Path(__file__).parent
+GRID, STEPS, DT = 180, 400, 0.005
+INK = "#22313f"
+
+
+def double_pendulum() -> cs.Model:
+    """Two rods of half a metre, one below the other."""
+    scene, parent = cs.Scene(), None
+    for name in ("upper", "lower"):
+        rod = cs.Capsule(0.02, 0.25, mass=1.0, pos=(0.0, 0.0, -0.25))
+        place = (0.0, 0.0, 0.0 if parent is None else -0.5)
+        hinge = cs.Revolute(axis=(0.0, -1.0, 0.0), damping=0.01)
+        parent = scene.add_body(name, parent=parent, joint=hinge, pos=place, shapes=rod)
+    scene.add_site("tip", body="lower", pos=(0.0, 0.0, -0.5))
+    return scene.build()
+
+
+def all_worlds(sim: cs.Simulator) -> tuple[np.ndarray, np.ndarray]:
+    """[GRID, GRID]: the lower link's tilt in the end, and the length of its gradient by the two first angles."""
+    angles = torch.linspace(-torch.pi, torch.pi, GRID, dtype=torch.float64)
+    first, second = torch.meshgrid(angles, angles, indexing="ij")
+    q = torch.stack((first, second - first), -1).requires_grad_()
+    began = perf_counter()
+    end = sim.rollout(cs.State(q, torch.zeros_like(q)), steps=STEPS)[-1]
+    tilt = end.q.sum(-1)
+    (gradient,) = torch.autograd.grad(tilt.sum(), q)
+    print(f"{GRID**2:,} worlds, {STEPS} steps, with gradient: {perf_counter() - began:.2f} s")
+    return tilt.detach().numpy(), gradient.norm(dim=-1).numpy()
+
+
+def time_lapse(ax: plt.Axes, sim: cs.Simulator) -> None:
+    """One of the worlds, light to dark."""
+    start = cs.State(torch.tensor([1.9, 0.7], dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
+    k = cs.kinematics(sim.model, sim.rollout(start, steps=300).q)
+    points = torch.cat((k.position, k.site_position), -2)[..., [0, 2]].numpy()
+    frames, tip = points[::5], points[:, -1]
+    shade = plt.get_cmap("Blues")(np.linspace(0.12, 0.9, len(frames)))
+    ax.add_collection(LineCollection(list(frames), colors=shade, linewidths=1.3, capstyle="round"))
+    trail = np.stack((tip[:-1], tip[1:]), 1)
+    ax.add_collection(LineCollection(list(trail), array=np.arange(len(trail)), cmap="Oranges", linewidths=2.2, capstyle="round"))
+    ax.plot(*points[-1].T, "-o", color=INK, lw=3, ms=5, mfc="white", mew=1.6)
+    ax.plot(0, 0, "s", color=INK, ms=8)
+    ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal", xticks=(), yticks=())
+    ax.set_title("one world")
+    ax.spines[:].set_visible(False)
+
+
+def worlds_picture() -> None:
+    """The three panels."""
+    sim = cs.Simulator(double_pendulum(), dt=DT)
+    tilt, slope = all_worlds(sim)
+    with plt.rc_context({"font.size": 10, "text.color": INK, "axes.edgecolor": INK, "axes.titlesize": 11}):
+        figure, axes = plt.subplots(1, 3, figsize=(10.8, 3.9), layout="constrained")
+        time_lapse(axes[0], sim)
+        turn = np.angle(np.exp(1j * tilt))
+        maps = (
+            (turn, "twilight_shifted", f"{GRID**2:,} worlds: where they end"),
+            (np.log10(slope), "inferno", "and the gradient of each"),
+        )
+        for ax, (values, colours, title) in zip(axes[1:], maps, strict=True):
+            low, high = np.percentile(values, (0.5, 99.5))
+            ax.imshow(values.T, origin="lower", cmap=colours, vmin=low, vmax=high, interpolation="bilinear")
+            ax.set(xticks=(), yticks=(), title=title)
+            ax.set_xlabel("first angle of the upper link")
+        axes[1].set_ylabel("first angle of the lower link")
+        figure.savefig(HERE / "worlds.png", dpi=110, pil_kwargs={"optimize": True})
+        plt.close(figure)
+    shrink(HERE / "worlds.png")
+
+
+def shrink(path: Path) -> None:
+    """Fewer colours make a much smaller file."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(colors=256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+
+
+def identify_picture() -> None:
+    """The main example's own picture."""
+    example = HERE.parents[1] / "examples/identify_pendulum.py"
+    subprocess.run([sys.executable, example, "--out", HERE], check=True, stdout=subprocess.DEVNULL)
+    shrink(HERE / "identify_pendulum.png")
+
+
+if __name__ == "__main__":
+    worlds_picture()
+    identify_picture()
