@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy import empty, ndarray
 from torch import Tensor
 
 from costate import batch as b
-from costate._native.cpu import Op
+from costate._native.cpu import Op, Stepper
 from costate.autodiff.torch import RolloutSpec, instant, rollout, transforming
 from costate.policy import rollout_policy
 from costate.scene import Model, Params
 from costate.state import State, Trajectory
-
-new_tuple = tuple.__new__  # a NamedTuple without its Python constructor
 
 Policy = Callable[[State, Any, int], Any]
 
@@ -53,9 +50,6 @@ class Simulator:
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         self.model, self.dt, self.device, self.dtype = model, float(dt), torch.device(device), dtype
-        self._np_dtype = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
-        self._q_shape, self._v_shape = (model.nq,), (model.nv,)
-        self._np_dt = np.array([self.dt], dtype=self._np_dtype)
 
     def __repr__(self) -> str:
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype})"
@@ -86,25 +80,13 @@ class Simulator:
         control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes.
         dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
         """
-        if type(state) is not State:
-            _check_state(state)
-        q, v = state
-        if type(q) is ndarray:
-            # One world in numpy goes straight to the engine, since overhead counts; what needs a closer look goes the long way
-            if (
-                params is None
-                and external is None
-                and dt is None
-                and not info
-                and q.shape == self._q_shape
-                and v.shape == self._v_shape
-            ):
-                q_next, v_next = empty(self._q_shape, q.dtype), empty(self._v_shape, q.dtype)
-                try:
-                    if self._native_step(q, v, control, self._np_dt, self._np_theta, q_next, v_next) == -1:
-                        return new_tuple(State, (q_next, v_next))
-                except (TypeError, ValueError, BufferError):
-                    pass
+        _check_state(state)
+        if type(state.q) is np.ndarray:
+            # one world in numpy goes straight to the engine, since overhead counts; None: it needs a closer look
+            if params is None and external is None and dt is None and not info:
+                one = self._step_one(state, control)
+                if one is not None:
+                    return one
             new, at = self._step_numpy(state, control, params, external, dt)
         else:
             new, at = self.advance(state, control, params, external=external, dt=dt)
@@ -180,13 +162,9 @@ class Simulator:
         return new.numpy(), at.numpy()
 
     @cached_property
-    def _np_theta(self) -> np.ndarray:
-        return b.theta(self.model, b.default_params(self.model), self.dtype).numpy()
-
-    @cached_property
-    def _native_step(self) -> Callable[..., int]:
-        tree = self.model.engine.tree
-        return tree.step_one_double if self.dtype == torch.float64 else tree.step_one_float
+    def _step_one(self) -> Callable[[Any, Any], Any]:
+        theta = b.theta(self.model, b.default_params(self.model), self.dtype).numpy()
+        return Stepper(self.model.engine.tree, theta, np.array([self.dt], dtype=theta.dtype), State).step
 
     def _count(self, controls: Any, steps: int | None) -> int:
         if controls is None:

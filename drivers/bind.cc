@@ -10,6 +10,7 @@
 #include "check.h"
 #include "dispatch.h"
 #include "pool.h"
+#include "stepper.h"
 #include "tree.h"
 
 namespace nb = nanobind;
@@ -75,16 +76,6 @@ template <class E> Array<E> array(const Buffer& b, const char* what, long n, lon
   }
   return a;
 }
-
-struct PyTree {
-  TreeStorage storage;
-  Tree tree;
-  std::vector<int> massless;
-  PyTree(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless_, int form)
-      : storage(std::move(parent), std::move(joint), std::move(motor_dof), form),
-        tree(storage.view()),
-        massless(std::move(massless_)) {}
-};
 
 void check_structure(const std::vector<int>& parent, const std::vector<int>& joint, const std::vector<int>& motor_dof,
                      const std::vector<int>& massless, int form) {
@@ -214,24 +205,6 @@ template <class E> void rollout_adj_call(const PyTree& t, long worlds, long step
   run(c);
 }
 
-// one step of one world with as little ceremony as possible: -1, a code of check_inputs, or -2 if the step was not finite
-template <class E> long step_one_call(const PyTree& t, nb::handle q_in, nb::handle v_in, nb::handle u, nb::handle h,
-                                      nb::handle theta, nb::handle q, nb::handle v) {
-  const nb::handle inputs[] = {q_in, v_in, u, h, Py_None, theta};
-  RolloutCall<E> c{};
-  c.tree = &t.tree, c.worlds = c.steps = c.substeps = 1;
-  RolloutInputs<E> in;
-  in.fill(c, inputs, c.in, false);
-  Buffer bq(q, "q", true), bv(v, "v", true);
-  c.q = array<E>(bq, "q", t.tree.nq, 1), c.v = array<E>(bv, "v", t.tree.nv, 1);
-  int diverged_at = 1;
-  c.diverged_at = &diverged_at;
-  long bad = check_inputs(c, in);
-  if (bad >= 0) return bad;
-  run(c);  // a few microseconds: the GIL stays
-  return diverged_at ? -1 : -2;
-}
-
 void check_counts(long worlds, long steps, long substeps) {
   if (worlds < 1 || steps < 1 || substeps < 1) throw nb::value_error("worlds, steps and substeps must be at least 1");
 }
@@ -300,10 +273,6 @@ NB_MODULE(_core, m) {
           },
           nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("q"), nb::arg("v"), nb::arg("control").none(),
           nb::arg("dt"), nb::arg("external").none(), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"), nb::arg("diverged_at"))
-      .def("step_one_double", &step_one_call<double>, nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
-           nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
-      .def("step_one_float", &step_one_call<float>, nb::arg("q"), nb::arg("v"), nb::arg("control").none(), nb::arg("dt"),
-           nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"))
       .def(
           "rollout_adj",
           [](const PyTree& t, long worlds, long steps, long substeps, nb::sequence inputs, H q, H v, H diverged_at, H q_bar,
@@ -326,4 +295,5 @@ NB_MODULE(_core, m) {
           "params_ok", [](const PyTree& t, H theta, long worlds) { return params_ok_any(t, theta, worlds); }, nb::arg("theta"),
           nb::arg("worlds"))
       .def("first_zero_quaternion", [](const PyTree& t, H q) { return first_zero_quaternion_any(t, q); }, nb::arg("q"));
+  bind_stepper(m);
 }

@@ -17,7 +17,8 @@ template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& 
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
   for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
-  for (int k = 0; k < s.n_out; k++) b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
+  for (int k = 0; k < s.n_out; k++)
+    b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
   b.q1 = m.template take<T>(t.nq), b.q2 = m.template take<T>(t.nq), b.tangent = m.template take<T>(2 * t.nv);
   return b;
 }

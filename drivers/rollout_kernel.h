@@ -47,10 +47,13 @@ inline Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>
 }
 
 // what stays the same over the steps; controls and time-varying wrenches are loaded step by step
-template <class T, class E> inline void load_constants(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, bool first) {
+template <class T, class E> inline void load_constants(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, bool first) {
   const Tree& t = *c.tree;
   load(c.in[kH], g, 1, b.in[kH]);
-  if (c.in[kTheta].stride || first) load(c.in[kTheta], g, params_size(t), b.in[kTheta]);
+  if constexpr (lanes<T> == 1)
+    b.in[kTheta] = c.in[kTheta].data + g.first * c.in[kTheta].stride;  // one world reads them where they are
+  else if (c.in[kTheta].stride || first)
+    load(c.in[kTheta], g, params_size(t), b.in[kTheta]);
   if (c.in[kExternal].data && !c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal]);
 }
 template <class T, class E> inline void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {

@@ -71,4 +71,15 @@ struct TreeStorage {
   }
 };
 
+// A tree as Python holds it
+struct PyTree {
+  TreeStorage storage;
+  Tree tree;
+  std::vector<int> massless;
+  PyTree(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless_, int form)
+      : storage(std::move(parent), std::move(joint), std::move(motor_dof), form),
+        tree(storage.view()),
+        massless(std::move(massless_)) {}
+};
+
 }  // namespace costate

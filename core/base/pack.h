@@ -9,7 +9,7 @@ CS_BEGIN
 
 // the masks of one world are plain bools: is lane l set? is none set?
 CS_FN bool test(bool m, int) { return m; }
-CS_FN bool none(bool m) { return !m; }
+CS_FN bool all(bool m) { return m; }
 
 CS_END
 
@@ -66,11 +66,11 @@ template <class E, int N> struct ScalarTraits<Pack<E, N>> {
 // is lane l of a mask set?
 template <class M> CS_FN bool test(M m, int l) { return m.m[l] != 0; }
 
-// is no lane of a mask set? For skipping work whose result would be thrown away in every lane
-template <class M> CS_FN bool none(M m) {
-  bool any = false;
-  for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) any |= m.m[l] != 0;
-  return !any;
+// is every lane of a mask set? For skipping work whose result would be thrown away in every lane
+template <class M> CS_FN bool all(M m) {
+  bool every = true;
+  for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) every &= m.m[l] != 0;
+  return every;
 }
 
 // widths without an intrinsic below: unfused, and lane by lane

@@ -32,7 +32,7 @@ template <class T> struct Trace {
   Motion<T>* a;               // [nb] acceleration, gravity included                                by inverse_dynamics
   Force<T>* f;                // [nb] force through the joint: sum over the subtree                 by inverse_dynamics
   Inertia<T>* I;              // [nb] inertia about the tree's origin                               by inertia
-  Inertia<T>* Ic;             // [nb] composite inertia of the subtree                               by mass_rows
+  Inertia<T>* Ic;             // [nb] composite inertia of the subtree                               by composite
   T* L;                       // [nm] rows of H, then its factor L (sparse form)                    by factor
   T* D_inv;                   // [nv] 1 / D                                                         by factor
   ArticulatedInertia<T>* IA;  // [nb] (articulated form)                                    by factor

@@ -1,8 +1,8 @@
 // Unit quaternions (w, x, y, z) and the rotation group.
 //
 // A rotation's derivative lives in its tangent space: a perturbed rotation is q exp(d_theta), d_theta in body axes.
-// Bars of rotations are therefore Vec3 (theta_bar) inside the engine; tangent_bar and ambient_bar convert to and from
-// the four numbers a user sees.   log and difference: not smooth at a half turn, where the shorter way flips.
+// Bars of rotations are therefore Vec3 (theta_bar) inside the engine; tangent_bar and quat_normalise_adj convert
+// from and to the four numbers a user sees.   log and difference: not smooth at a half turn, where the shorter way flips.
 #pragma once
 #include "mat3.h"
 #include "trig.h"

@@ -2,7 +2,7 @@
 //
 //   x = k pi/2 + r, |r| <= pi/4 (Cody and Waite: pi/2 in four pieces, so that k times a piece is exact);
 //   sin r, cos r by their Taylor series, whose first dropped term is below half an ulp on that range.
-// Accurate to 2 ulp for |x| < 1e6 (double), 1e4 (float); beyond that the error grows with |x| but |sin|, |cos| <= 1.
+// Accurate to 3 ulp for |x| < 1e6 (double), 1e4 (float); beyond that the error grows with |x| but |sin|, |cos| <= 1.
 // NaN and inf give NaN.
 #pragma once
 #include "../base/dual.h"

@@ -18,7 +18,7 @@ template <class T> CS_OP void passive(const Tree& t, const Params<T>& th, const 
     for (int i = 0; i < n; i++) tau[d + i] = fma(k, q[a + i] - th.rest[a + i], tau[d + i]);
     // most turning joints have no spring; a lane without one keeps its tau to the last bit, whatever its lane-mates have
     auto slack = k == T(0);
-    if (!joint_turns(t.joint[b]) || none(T(0) < k)) continue;
+    if (!joint_turns(t.joint[b]) || all(slack)) continue;
     Vec3<T> phi = quat_log(mul(conj(load_quat(th.rest + a + n)), load_quat(q + a + n)));
     T* f = tau + d + n;
     f[0] = select(slack, f[0], fma(k, phi.x, f[0]));
@@ -56,7 +56,7 @@ template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, co
       k_bar = fma(q[a + i] - th.rest[a + i], w, k_bar);
       if (th_bar.rest) th_bar.rest[a + i] = fnma(k, w, th_bar.rest[a + i]);
     }
-    if (joint_turns(t.joint[b]) && (th_bar.stiffness || !none(T(0) < k)))
+    if (joint_turns(t.joint[b]) && (th_bar.stiffness || !all(k == T(0))))
       passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
     if (th_bar.stiffness) th_bar.stiffness[b] += k_bar;
   }

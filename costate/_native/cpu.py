@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from costate.scene.model import Model
 
 instruction_set = _core.instruction_set
+Stepper = _core.Stepper
 get_num_threads = _core.num_threads
 
 

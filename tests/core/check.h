@@ -13,21 +13,21 @@ namespace test {
 
 inline int failures = 0;
 
-#define CHECK(cond)                                                         \
-  do {                                                                      \
-    if (!(cond)) {                                                          \
-      std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond);        \
-      test::failures++;                                                     \
-    }                                                                       \
+#define CHECK(cond)                                                  \
+  do {                                                               \
+    if (!(cond)) {                                                   \
+      std::printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #cond); \
+      test::failures++;                                              \
+    }                                                                \
   } while (0)
 
-#define CHECK_NEAR(a, b, tol)                                                                                      \
-  do {                                                                                                             \
-    double a_ = (a), b_ = (b), tol_ = (tol);                                                                       \
-    if (!(std::fabs(a_ - b_) <= tol_)) {                                                                           \
+#define CHECK_NEAR(a, b, tol)                                                                                           \
+  do {                                                                                                                  \
+    double a_ = (a), b_ = (b), tol_ = (tol);                                                                            \
+    if (!(std::fabs(a_ - b_) <= tol_)) {                                                                                \
       std::printf("%s:%d: %s = %.17g, %s = %.17g, differ by more than %g\n", __FILE__, __LINE__, #a, a_, #b, b_, tol_); \
-      test::failures++;                                                                                            \
-    }                                                                                                              \
+      test::failures++;                                                                                                 \
+    }                                                                                                                   \
   } while (0)
 
 // splitmix64: the same numbers on every machine
@@ -52,7 +52,8 @@ struct Random {
 using Duals = std::vector<costate::Dual<double>>;
 
 // <w, J dx> by Dual equals <J^T w, dx> by the adjoint, for one flat function x -> y. Relative to the size of the sum's terms
-inline void check_adjoint(const char* name, const std::vector<double>& x, int ny, const std::function<void(const Duals&, Duals&)>& f,
+inline void check_adjoint(const char* name, const std::vector<double>& x, int ny,
+                          const std::function<void(const Duals&, Duals&)>& f,
                           const std::function<void(const std::vector<double>& w, std::vector<double>& x_bar)>& f_adj, Random& rng,
                           double tol = 1e-12) {
   std::vector<double> w = rng.vector(ny), dx = rng.vector(int(x.size())), x_bar(x.size(), 0.0);
@@ -64,7 +65,8 @@ inline void check_adjoint(const char* name, const std::vector<double>& x, int ny
   for (int i = 0; i < ny; i++) forward += w[i] * y[i].tangent, size += std::fabs(w[i] * y[i].tangent);
   for (size_t i = 0; i < x.size(); i++) reverse += x_bar[i] * dx[i], size += std::fabs(x_bar[i] * dx[i]);
   if (!(std::fabs(forward - reverse) <= tol * size)) {
-    std::printf("%s: Dual gives %.17g, the adjoint %.17g (relative %g)\n", name, forward, reverse, std::fabs(forward - reverse) / size);
+    std::printf("%s: Dual gives %.17g, the adjoint %.17g (relative %g)\n", name, forward, reverse,
+                std::fabs(forward - reverse) / size);
     failures++;
   }
 }

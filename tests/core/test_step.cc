@@ -10,8 +10,7 @@ static int out_size(const World& w, Op op) {
   return op == kStep ? t.nq + t.nv : op == kMass ? t.nv * t.nv : op == kPoses ? 13 * t.nb + 6 * t.nv : t.nv;
 }
 
-template <class T>
-static void forward(const World& w, Op op, const std::vector<T>& x, Scratch<T>& s, std::vector<T>& y) {
+template <class T> static void forward(const World& w, Op op, const std::vector<T>& x, Scratch<T>& s, std::vector<T>& y) {
   View<T> a(w, x);
   const Tree& t = w.t;
   if (op == kStep) step(t, a.th, s.tr, a.in, y.data(), y.data() + t.nq);
@@ -42,7 +41,8 @@ static void adjoint(const World& w, Op op, Scratch<double>& s, std::vector<doubl
   }
   if (op == kJointForces) joint_forces_adj(t, a.th, s.tr, a.in, a.in.u, g.data(), s.bar, b.th, b.in, b.in.u);
   if (op == kMass) mass_matrix_adj(t, a.th, s.tr, g.data(), s.bar, b.th, b.in.q);
-  if (op == kPoses) poses_adj(t, a.th, s.tr, a.in.v, g.data(), g.data() + 7 * t.nb, g.data() + 13 * t.nb, s.bar, b.th, b.in.q, b.in.v);
+  if (op == kPoses)
+    poses_adj(t, a.th, s.tr, a.in.v, g.data(), g.data() + 7 * t.nb, g.data() + 13 * t.nb, s.bar, b.th, b.in.q, b.in.v);
   b.finish(w, x_bar);
 }
 

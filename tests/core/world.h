@@ -30,7 +30,8 @@ struct World {
     Params<double> th = params_map(t, x.data() + at_theta());
     for (int b = 0; b < t.nb; b++) {
       th.mass[b] = rng.uniform(0.5, 2);
-      th.inertia[b] = {rng.uniform(0.5, 0.8), rng.uniform(0.5, 0.8), rng.uniform(0.5, 0.8), rng.uniform(-.1, .1), rng.uniform(-.1, .1), rng.uniform(-.1, .1)};
+      th.inertia[b] = {rng.uniform(0.5, 0.8), rng.uniform(0.5, 0.8), rng.uniform(0.5, 0.8),
+                       rng.uniform(-.1, .1),  rng.uniform(-.1, .1),  rng.uniform(-.1, .1)};
       th.stiffness[b] = rng.uniform(0, 2);
     }
     for (int d = 0; d < t.nv; d++) th.damping[d] = rng.uniform(0, 1), th.armature[d] = rng.uniform(0, 0.2);
@@ -53,8 +54,7 @@ struct World {
 };
 
 // scratch memory for one T
-template <class T>
-struct Scratch {
+template <class T> struct Scratch {
   std::vector<T> memory;
   Trace<T> tr;
   Bars<T> bar;
@@ -68,8 +68,7 @@ struct Scratch {
 };
 
 // one flat vector seen as inputs and prepared parameters
-template <class T>
-struct View {
+template <class T> struct View {
   std::vector<T> theta;
   Params<T> th;
   Inputs<T> in;
