@@ -42,13 +42,17 @@ def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) 
 
 def broadcast(named: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The common leading shape; ValueError says who does not fit."""
-    try:
-        batch = torch.broadcast_shapes(*named.values())
-    except RuntimeError:
-        raise ValueError(f"batch shapes do not broadcast: {_list(named)}") from None
+    # torch.broadcast_shapes takes as long as a step of a hundred worlds
+    batch = [1] * max(map(len, named.values()))
+    for shape in named.values():
+        for i in range(-len(shape), 0):
+            if shape[i] != batch[i] and shape[i] != 1:
+                if batch[i] != 1:
+                    raise ValueError(f"batch shapes do not broadcast: {_list(named)}")
+                batch[i] = shape[i]
     if 0 in batch:
         raise ValueError(f"no worlds: a batch dimension is 0 in {_list(named)}")
-    return batch
+    return tuple(batch)
 
 
 def _list(named: Mapping[str, tuple[int, ...]]) -> str:
@@ -69,6 +73,8 @@ def varies(external: Any, steps: int, batch: tuple[int, ...]) -> bool:
 
 def rows(x: Tensor, batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:
     """x [..., *size] as [worlds, n], n numbers for each world."""
+    if len(batch) == len(size) == 1 and x.shape == (*batch, *size):
+        return x
     return x.expand(*batch, *size).reshape(worlds(batch), math.prod(size))
 
 

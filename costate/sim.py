@@ -50,6 +50,7 @@ class Simulator:
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         self.model, self.dt, self.device, self.dtype = model, float(dt), torch.device(device), dtype
+        self._dt = torch.tensor(self.dt, dtype=dtype)
 
     def __repr__(self) -> str:
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype})"
@@ -189,7 +190,7 @@ class Simulator:
         q = b.tensor("q", state.q, (model.nq,), self.dtype)
         v = b.tensor("v", state.v, (model.nv,), self.dtype)
         theta = b.theta(model, params, self.dtype)
-        h = _step_size(self.dt if dt is None else dt, self.dtype)
+        h = self._dt if dt is None else _step_size(dt, self.dtype)
         shapes: dict[str, tuple[int, ...]] = {"q": q.shape[:-1], "v": v.shape[:-1], "params": theta.shape[:-1], "dt": h.shape}
         lead = (time,) if time else ()
         if control is not None:
@@ -238,13 +239,12 @@ def _check_counts(steps: int | None, substeps: int, decay: float, truncate: int 
 
 def _warn_diverged(at: Tensor, steps: int, where: str) -> None:
     """Say which worlds stopped being finite; they are held and give no gradient."""
-    if transforming() or bool((at >= steps).all()):
+    if transforming() or at.numpy().min() >= steps:
         return
-    flat = at.reshape(-1)
-    first = int(flat.argmin())
-    count = int((flat < steps).sum())
+    flat = at.numpy().reshape(-1)
+    first, count = int(flat.argmin()), int((flat < steps).sum())
     warnings.warn(
-        f"{where}: {count} of {flat.numel()} worlds diverged (first world {first}, after {int(flat[first])} finite steps); "
+        f"{where}: {count} of {flat.size} worlds diverged (first world {first}, after {int(flat[first])} finite steps); "
         "they are held where they last were finite and give no gradient",
         RuntimeWarning, stacklevel=3,
     )  # fmt: skip

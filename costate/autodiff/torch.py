@@ -55,11 +55,19 @@ def _arrays(tensors: Iterable[Tensor | None]) -> list[np.ndarray | None]:
     return [_array(x) for x in tensors]
 
 
-def _no_second_derivative(*_: Any) -> Any:
-    raise NotImplementedError(
-        "costate differentiates once: second derivatives (create_graph=True, or a gradient of a gradient) are not "
-        "supported. For curvature use sim.linearize, or differences of gradients."
-    )
+class _Adjoint(Function):
+    """What both adjoints share: they keep nothing, since nobody may differentiate them."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError(
+            "costate differentiates once: second derivatives (create_graph=True, or a gradient of a gradient) are not "
+            "supported. For curvature use sim.linearize, or differences of gradients."
+        )
 
 
 def _apply(function: type[Function], *args: Any) -> Any:
@@ -100,7 +108,7 @@ class _Instant(Function):
         return outputs, (0,) * len(outputs)
 
 
-class _InstantAdj(Function):
+class _InstantAdj(_Adjoint):
     """The adjoint of an Op: bars of the wanted inputs."""
 
     @staticmethod
@@ -109,12 +117,6 @@ class _InstantAdj(Function):
         bars = _empty_bars(inputs, wanted)
         engine.tree.op_adj(op, _worlds(inputs), _arrays(inputs), _arrays(output_bars), _arrays(bars))
         return tuple(bar for bar in bars if bar is not None)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
-
-    backward = staticmethod(_no_second_derivative)
 
     @staticmethod
     def vmap(
@@ -182,7 +184,7 @@ class _Rollout(Function):
         return tuple(merge.split(y) for y in _apply(_Rollout, engine, many, *merge.all(inputs, _PER_WORLD))), (1, 1, 0)
 
 
-class _RolloutAdj(Function):
+class _RolloutAdj(_Adjoint):
     """The adjoint of a rollout, back from one kept state to the one before."""
 
     @staticmethod
@@ -197,12 +199,6 @@ class _RolloutAdj(Function):
                 if bar is not None and state_bar is not None:
                     bar.numpy()[...] += np.where(at >= spec.steps, state_bar[0], 0)  # a world that diverged gives no gradient
         return tuple(bar for bar in bars if bar is not None)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
-
-    backward = staticmethod(_no_second_derivative)
 
     @staticmethod
     def vmap(
