@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
@@ -105,7 +106,7 @@ class Pool {
 
 std::mutex pool_mutex;  // one parallel job at a time; callers from several Python threads queue here
 Pool* pool = nullptr;
-int wanted = 0;  // 0: as many as the machine has
+std::atomic<int> wanted{0};  // 0: as many as the machine has
 
 int default_threads() {
   if (const char* s = std::getenv("COSTATE_NUM_THREADS")) {
@@ -117,7 +118,10 @@ int default_threads() {
 
 }  // namespace
 
-int num_threads() { return wanted > 0 ? wanted : (wanted = default_threads()); }
+int num_threads() {
+  if (wanted <= 0) wanted = default_threads();
+  return wanted;
+}
 
 void set_num_threads(int n) {
   std::lock_guard<std::mutex> lock(pool_mutex);
