@@ -23,20 +23,32 @@ template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& 
   return b;
 }
 
-// rows of A and B, one unit costate at a time through the step's adjoint; tangent coordinates
+// rows of A and B in tangent coordinates. Those of v+ by the step's adjoint, one unit costate at a time; those of
+// q+ = q (+) h v+ follow by the chain rule, joint by joint
 template <class T> inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
   Params<T> th = params_map(t, b.in[5]), none = params_map(t, static_cast<T*>(nullptr));
   Inputs<T> in = {b.in[0], b.in[1], b.in[2], b.in[3][0], external};
-  T *q_next = b.q1, *v_next = b.q2, *cotangent = b.tangent;
+  T *q_next = b.q1, *v_next = b.q2, *unit = b.tangent, *v_share = b.tangent + t.nv, h_bar = T(0);
   step(t, th, b.tr, in, q_next, v_next);
   int n = 2 * t.nv;
-  for (int i = 0; i < n; i++) {
-    clear(cotangent, n);
-    cotangent[i] = T(1);
-    T *row = b.out[0] + i * n, *control = b.out[1] + i * t.nu;
-    clear(row, n), clear(control, t.nu);
-    InputBars<T> in_bar = {row, row + t.nv, control, T(0), nullptr};
-    step_adj(t, th, b.tr, in, v_next, cotangent, cotangent + t.nv, b.bar, none, in_bar);
+  T *A = b.out[0], *B = b.out[1];
+  clear(A, n * n), clear(B, n * t.nu);
+  for (int i = t.nv; i < n; i++) {
+    clear(b.tangent, n);
+    v_share[i - t.nv] = T(1);
+    InputBars<T> in_bar = {A + i * n, A + i * n + t.nv, B + i * t.nu, T(0), nullptr};
+    step_adj(t, th, b.tr, in, v_next, unit, v_share, b.bar, none, in_bar);
+  }
+  for (int i = 0; i < t.nv; i++) {
+    clear(b.tangent, n);
+    unit[i] = T(1);
+    integrate_adj(t, in.h, v_next, unit, A + i * n, h_bar, v_share);
+    int body = t.dof_body[i], first = t.v_adr[body];
+    for (int d = first; d < first + joint_nv(t.joint[body]); d++) {
+      const T *a = A + (t.nv + d) * n, *c = B + (t.nv + d) * t.nu;
+      for (int k = 0; k < n; k++) A[i * n + k] = fma(v_share[d], a[k], A[i * n + k]);
+      for (int k = 0; k < t.nu; k++) B[i * t.nu + k] = fma(v_share[d], c[k], B[i * t.nu + k]);
+    }
   }
 }
 
