@@ -7,7 +7,8 @@
 namespace costate {
 
 struct TreeStorage {
-  std::vector<int> parent, root, joint, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, motor_dof;
+  std::vector<int> parent, root, joint, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof,
+      motor_dof;
   int nq = 0, nv = 0, form = kSparse;
 
   // form < 0: choose the cheaper one
@@ -48,6 +49,14 @@ struct TreeStorage {
       row_dof.resize(at + 1);
       for (int j = d; j >= 0; j = dof_parent[j]) row_dof[at--] = j;
     }
+    std::vector<std::vector<int>> below(nv);
+    for (int d = nv - 1; d >= 0; d--)
+      for (int j = dof_parent[d]; j >= 0; j = dof_parent[j]) below[j].push_back(d);
+    for (const std::vector<int>& column : below) {
+      col_adr.push_back(int(col_dof.size()));
+      col_dof.insert(col_dof.end(), column.begin(), column.end());
+    }
+    col_adr.push_back(int(col_dof.size()));
   }
 
   Tree view() const {
@@ -67,6 +76,8 @@ struct TreeStorage {
             dof_depth.data(),
             row_adr.data(),
             row_dof.data(),
+            col_adr.data(),
+            col_dof.data(),
             motor_dof.data()};
   }
 };

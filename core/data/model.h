@@ -38,6 +38,8 @@ struct Tree {
   const int* dof_depth;   // [nv] how many dofs are above it
   const int* row_adr;     // [nv] row d of the sparse mass matrix: its ancestors from the root, then d itself
   const int* row_dof;     // [nm] which dof each of these numbers stands for
+  const int* col_adr;     // [nv + 1] column d of the same matrix below the diagonal: the dofs beneath d, last one first
+  const int* col_dof;     // [nm - nv]
   const int* motor_dof;   // [nu]
 };
 
