@@ -22,6 +22,16 @@ def is_numpy(x: Any) -> bool:
     return isinstance(x, np.ndarray)
 
 
+def to_numpy(x: Tensor) -> np.ndarray:
+    """A result for somebody who passed numpy arrays; refuses to drop a gradient that was asked for."""
+    if x.requires_grad:
+        raise TypeError(
+            "the state is in numpy arrays, but something else requires grad: a gradient would be lost. "
+            "Pass torch tensors (state.torch()), or detach what requires grad."
+        )
+    return x.numpy()
+
+
 def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) -> Tensor:
     """x [..., *size] as a cpu tensor of `dtype` (None: float64 or float32); TypeError and ValueError name the field."""
     if isinstance(x, np.ndarray):

@@ -40,7 +40,7 @@ def _call(
 
 
 def _like(x: Any, result: Tensor) -> Any:
-    return result.detach().numpy() if b.is_numpy(x) else result
+    return b.to_numpy(result) if b.is_numpy(x) else result
 
 
 def mass_matrix(model: Model, q: Any, params: Params | None = None) -> Any:
@@ -127,7 +127,7 @@ def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None
     out = Kinematics(
         position, quaternion, velocity, site_position, multiply(quaternion[..., on, :], turn), torch.cat((spin, linear), -1)
     )
-    return Kinematics(*(x.detach().numpy() for x in out)) if b.is_numpy(q) else out
+    return Kinematics(*map(b.to_numpy, out)) if b.is_numpy(q) else out
 
 
 def _sites_ok(params: Params) -> bool:

@@ -30,7 +30,7 @@ class Info(NamedTuple):
 
 
 class Simulator:
-    """Steps worlds of one model forward in time, differentiably.
+    """Steps worlds of one model forward in time, differentiably. What it was made with stays as it is.
 
     Parameters
     ----------
@@ -49,8 +49,28 @@ class Simulator:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
-        self.model, self.dt, self.device, self.dtype = model, float(dt), torch.device(device), dtype
-        self._dt = torch.tensor(self.dt, dtype=dtype)
+        self._model, self._device, self._dtype = model, torch.device(device), dtype
+        self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
+
+    @property
+    def model(self) -> Model:
+        """What is simulated."""
+        return self._model
+
+    @property
+    def dt(self) -> float:
+        """The default step size, s."""
+        return self._dt
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is simulated."""
+        return self._device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of states and results."""
+        return self._dtype
 
     def __repr__(self) -> str:
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype})"
@@ -151,16 +171,15 @@ class Simulator:
         if inputs[2] is not None:
             inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
         q, v, at = rollout(self.model.engine, RolloutSpec(b.worlds(batch), 1, substeps), *inputs)
-        return State(q.reshape(*batch, -1), v.reshape(*batch, -1)), at.reshape(batch)
+        return State(q.reshape(*batch, self.model.nq), v.reshape(*batch, self.model.nv)), at.reshape(batch)
 
     def _step_numpy(self, state: State, control: Any, params: Params | None, external: Any, dt: Any) -> tuple[State, np.ndarray]:
         """A step of numpy arrays: through torch, with its broadcasting and its errors."""
         model = self.model
         torch_state = State(b.tensor("q", state.q, (model.nq,), self.dtype), b.tensor("v", state.v, (model.nv,), self.dtype))
-        with torch.no_grad():
-            new, at = self.advance(torch_state, control, params, external=external, dt=dt)
+        new, at = self.advance(torch_state, control, params, external=external, dt=dt)
         _warn_diverged(at, 1, "step")
-        return new.numpy(), at.numpy()
+        return State(b.to_numpy(new.q), b.to_numpy(new.v)), at.numpy()
 
     @cached_property
     def _step_one(self) -> Callable[[Any, Any], Any]:
@@ -190,7 +209,7 @@ class Simulator:
         q = b.tensor("q", state.q, (model.nq,), self.dtype)
         v = b.tensor("v", state.v, (model.nv,), self.dtype)
         theta = b.theta(model, params, self.dtype)
-        h = self._dt if dt is None else _step_size(dt, self.dtype)
+        h = self._dt_tensor if dt is None else _step_size(dt, self.dtype)
         shapes: dict[str, tuple[int, ...]] = {"q": q.shape[:-1], "v": v.shape[:-1], "params": theta.shape[:-1], "dt": h.shape}
         lead = (time,) if time else ()
         if control is not None:
@@ -252,4 +271,4 @@ def _warn_diverged(at: Tensor, steps: int, where: str) -> None:
 
 def _numpy_trajectory(traj: Trajectory) -> Trajectory:
     controls = traj.controls.detach().numpy() if isinstance(traj.controls, Tensor) else traj.controls
-    return Trajectory(traj.q.detach().numpy(), traj.v.detach().numpy(), traj.diverged_at.numpy(), controls)
+    return Trajectory(b.to_numpy(traj.q), b.to_numpy(traj.v), traj.diverged_at.numpy(), controls)

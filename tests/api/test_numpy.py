@@ -24,7 +24,7 @@ def test_numpy_gives_torchs_numbers(name, given, dtype):
     call, gen, sim = CALLS[name], generator(1), cs.Simulator(MODEL, dtype=DTYPES[dtype])
     inputs = {key: x.to(DTYPES[dtype]) for key, x in random_inputs(MODEL, gen, call.inputs, WORLDS).items()}
     batch = (WORLDS,) if given == "params per world" else ()
-    params = None if given == "defaults" else random_params(MODEL, gen, *batch).to(DTYPES[dtype]).detach(requires_grad=True)
+    params = None if given == "defaults" else random_params(MODEL, gen, *batch).to(DTYPES[dtype]).detach()
     arrays = {key: x.numpy() for key, x in inputs.items()}
     out = leaves(call.run(sim, arrays, params))
     assert all(type(x) is np.ndarray and x.dtype == dtype for x in out)
@@ -143,3 +143,29 @@ def test_a_model_that_cannot_move():
             assert tuple(found.q.shape) == (*batch, 0) and tuple(found.v.shape) == (*batch, 0)
         assert cs.mass_matrix(model, state.q).shape == (*batch, 0, 0)
         assert cs.kinematics(model, state.q).position.shape == (*batch, 1, 3)
+
+
+def test_a_gradient_is_never_dropped_silently():
+    """A numpy state beside parameters or controls that require grad: numpy out would lose the gradient that was asked for."""
+    model = build("every joint")
+    sim, state = cs.Simulator(model), cs.Simulator(model).initial_state(2).numpy()
+    params = model.params(requires_grad=("mass",))
+    controls = torch.zeros(3, 2, model.nu, dtype=torch.float64, requires_grad=True)
+    for call in (
+        lambda: sim.step(state, params=params),
+        lambda: sim.step(state, controls[0]),
+        lambda: sim.rollout(state, controls),
+        lambda: cs.mass_matrix(model, state.q, params),
+        lambda: cs.kinematics(model, state.q, params=model.params(requires_grad=("joint_pos",))),
+    ):
+        with pytest.raises(TypeError, match="gradient would be lost"):
+            call()
+        with torch.no_grad():
+            call()
+
+
+def test_what_a_simulator_was_made_with_stays():
+    sim = cs.Simulator(build("every joint"), dt=0.01)
+    for name, value in (("dt", 0.02), ("dtype", torch.float32), ("model", None), ("device", "cuda")):
+        with pytest.raises(AttributeError, match=name):
+            setattr(sim, name, value)
