@@ -27,6 +27,7 @@ def run(*, quick: bool) -> list[Table]:
             "robot",
             "dof",
             "sim.step",
+            "sim.step, torch",
             "native step",
             "numpy path adds",
             "mj_step",
@@ -37,8 +38,18 @@ def run(*, quick: bool) -> list[Table]:
     )
     for robot in three():
         m.check_agreement(robot)
-        ours, native, theirs, inside = _times(robot, quick=quick)
-        table.add(robot.name, robot.nv, us(ours), us(native), us(ours - native), us(theirs), us(inside), times(inside / ours))
+        ours, tensors, native, theirs, inside = _times(robot, quick=quick)
+        table.add(
+            robot.name,
+            robot.nv,
+            us(ours),
+            us(tensors),
+            us(native),
+            us(ours - native),
+            us(theirs),
+            us(inside),
+            times(inside / ours),
+        )
         if robot.name == "quadruped":
             table.summary.append(
                 ("one step of one world, from Python", f"{us(ours)} us", f"MuJoCo mj_step: {us(inside)} us", times(inside / ours))
@@ -50,7 +61,7 @@ def run(*, quick: bool) -> list[Table]:
 
 
 def _times(robot: Robot, *, quick: bool) -> tuple[float, ...]:
-    """Seconds per step: sim.step, the same inside one native call, mj_step from Python, mj_step for many steps."""
+    """Seconds per step: sim.step in numpy and in torch, inside one native call, mj_step from Python, and for many steps."""
     worlds, model = m.random_worlds(robot, 1), m.costate_model(robot)
     sim, start = cs.Simulator(model, dt=DT), cs.State(worlds.q[0], worlds.v[0])
     mj = m.mujoco_model(robot, dt=DT)
@@ -58,6 +69,13 @@ def _times(robot: Robot, *, quick: bool) -> tuple[float, ...]:
 
     def ours() -> None:
         state = start
+        for _ in range(STEPS):
+            state = sim.step(state)
+
+    torch_start = start.torch()
+
+    def tensors() -> None:
+        state = torch_start
         for _ in range(STEPS):
             state = sim.step(state)
 
@@ -81,5 +99,5 @@ def _times(robot: Robot, *, quick: bool) -> tuple[float, ...]:
         reset()
         step(mj, data, STEPS)
 
-    spent = interleaved({"ours": ours, "native": native, "theirs": theirs, "inside": inside}, quick=quick)
+    spent = interleaved({"ours": ours, "tensors": tensors, "native": native, "theirs": theirs, "inside": inside}, quick=quick)
     return tuple(seconds / STEPS for seconds in spent.values())

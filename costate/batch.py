@@ -37,7 +37,8 @@ def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) 
     if isinstance(x, np.ndarray):
         if x.dtype not in (np.float64, np.float32):
             raise TypeError(f"{name} must be float64 or float32, got {x.dtype}")
-        x = torch.from_numpy(x)
+        # torch cannot share memory that is read-only (model.q0) or runs backwards
+        x = torch.from_numpy(x if x.flags.writeable and min(x.strides, default=0) >= 0 else x.copy())
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a torch tensor or numpy array, got {type(x).__name__} {x!r}")
     if x.device.type != "cpu":
@@ -77,8 +78,19 @@ def timed(x: Tensor, steps: tuple[int, ...], batch: tuple[int, ...], size: tuple
 
 
 def varies(external: Any, steps: int, batch: tuple[int, ...]) -> bool:
-    """Whether wrenches [..., nb, 6] have a time axis in front: they have more dimensions than the worlds, and one per step."""
-    return external is not None and external.ndim > 2 + len(batch) and external.shape[0] == steps
+    """Whether wrenches [..., nb, 6] have a time axis in front: exactly if they have more dimensions than the worlds.
+
+    Then it must have an entry per step. Wrenches alone do not make worlds: a length that happens to equal the number of
+    steps would decide what they mean.
+    """
+    if external is None or external.ndim <= 2 + len(batch):
+        return False
+    if external.ndim > 3 + len(batch) or external.shape[0] != steps:
+        raise ValueError(
+            f"external must have shape [..., nb, 6] with the state's batch shape {tuple(batch)}, or [T, ..., nb, 6] with "
+            f"T = {steps} steps in front, got {tuple(external.shape)}"
+        )
+    return True
 
 
 def rows(x: Tensor, batch: tuple[int, ...], size: tuple[int, ...]) -> Tensor:

@@ -43,7 +43,7 @@ class Simulator:
     def __init__(self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64) -> None:
         if not isinstance(model, Model):
             raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
-        if torch.device(device).type != "cpu":
+        if str(device) not in ("cpu", "cpu:0"):
             raise ValueError(f"device must be 'cpu', got {device!r}: other devices are not supported yet")
         if dtype not in b.DTYPES:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
@@ -127,7 +127,7 @@ class Simulator:
 
         controls : [T, ..., nu], or a policy(state, carry, t) -> control or (control, carry), or None for no control.
         steps : T; needed without controls. substeps : steps of dt per control, the control held.
-        external : [..., nb, 6] constant, or [T, ..., nb, 6].
+        external : [..., nb, 6] constant, or [T, ..., nb, 6]; with no more batch dimensions than the rest has.
         decay : the costate is multiplied by it at every control step on its way back. truncate : it is cut every so many.
         """
         _check_counts(steps, substeps, decay, truncate)
@@ -218,7 +218,7 @@ class Simulator:
         steps: tuple[int, ...] = ()
         if external is not None:
             external = b.tensor("external", external, (model.nb, 6), self.dtype)
-            steps = lead if b.varies(external, time, b.broadcast(shapes)) else ()
+            steps = lead if time and b.varies(external, time, b.broadcast(shapes)) else ()
             shapes["external"] = external.shape[len(steps) : -2]
         batch = b.broadcast(shapes)
         if control is not None:

@@ -110,6 +110,11 @@ def test_leading_dimensions_broadcast(shapes):
     expected = sim.step(cs.State(*full[:2]), full[2], here, external=full[3], dt=full[4])
     assert torch.equal(found.q, expected.q) and torch.equal(found.v, expected.v)
     us = torch.stack([u, 2 * u])  # the time axis comes before all others, whatever the other inputs' axes
+    if len(shapes[3]) > max(len(shape) for k, shape in enumerate(shapes) if k != 3):
+        # one more axis than the worlds have is time: a wrench alone makes no worlds
+        with pytest.raises(ValueError, match="external must have shape"):
+            sim.rollout(cs.State(q, v), us, params, external=f, dt=dt)
+        return
     traj = sim.rollout(cs.State(q, v), us, params, external=f, dt=dt)
     expected = sim.rollout(cs.State(*full[:2]), torch.stack([full[2], 2 * full[2]]), here, external=full[3], dt=full[4])
     assert torch.equal(traj.q, expected.q) and torch.equal(traj.v, expected.v)
@@ -169,3 +174,12 @@ def test_what_a_simulator_was_made_with_stays():
     for name, value in (("dt", 0.02), ("dtype", torch.float32), ("model", None), ("device", "cuda")):
         with pytest.raises(AttributeError, match=name):
             setattr(sim, name, value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_read_only_and_reversed_arrays():
+    """model.q0 is read-only, and torch shares no memory that runs backwards: both are what people pass."""
+    qs = np.stack((MODEL.q0, MODEL.integrate(MODEL.q0, np.full(MODEL.nv, 0.1))))
+    one = cs.mass_matrix(MODEL, MODEL.q0)
+    both = cs.mass_matrix(MODEL, qs[::-1])
+    assert np.array_equal(one, both[1]) and not np.array_equal(one, both[0])
