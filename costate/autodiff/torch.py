@@ -71,7 +71,7 @@ class _Adjoint(Function):
 
 
 def _apply(function: type[Function], *args: Any) -> Any:
-    """function.apply(*args); outside functional transforms without torch's inspection of the signature, which takes 40 us."""
+    """function.apply(*args); outside functional transforms without torch's inspection of the signature, which is slow."""
     if transforming():
         return function.apply(*args)
     return super(Function, function).apply(*args)  # type: ignore[misc]
