@@ -54,7 +54,7 @@ CS_OP void joint_forces(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
   velocity(t, tr, in.v);
   inertia(t, th, tr);
   inverse_dynamics(t, th, tr, in.v, qdd, in.external, tau);
-  passive(t, th, tr.q, in.v, tau);
+  passive(t, th, th.damping, tr.q, in.v, tau);
   for (int d = 0; d < t.nv; d++) tau[d] = fma(th.armature[d], qdd[d], tau[d]);
 }
 template <class T> CS_OP void joint_forces_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
@@ -65,7 +65,9 @@ template <class T> CS_OP void joint_forces_adj(const Tree& t, const Params<T>& t
     qdd_bar[d] = fma(th.armature[d], tau_bar[d], qdd_bar[d]);
     if (th_bar.armature) th_bar.armature[d] = fma(qdd[d], tau_bar[d], th_bar.armature[d]);
   }
-  passive_adj(t, th, tr.q, in.v, tau_bar, th_bar, bar.q, in_bar.v);
+  passive_adj(t, th, th.damping, tr.q, in.v, tau_bar, th_bar, bar.D, bar.q, in_bar.v);
+  if (th_bar.damping)
+    for (int d = 0; d < t.nv; d++) th_bar.damping[d] += bar.D[d];
   inverse_dynamics_adj(t, th, tr, in.v, qdd, in.external, tau_bar, bar, th_bar, in_bar.v, qdd_bar, in_bar.external);
   inertia_adj(t, th, tr, bar, th_bar);
   velocity_adj(t, tr, in.v, bar, in_bar.v);

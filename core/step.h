@@ -1,9 +1,12 @@
 // One step of a world, and its adjoint: the ops in order, and the same ops reversed. Start reading here.
 //
 //   acceleration:  H a = tau - c(q, v) - D v - K (q - rest) + external,    H = M(q) + armature + h D  (damping is implicit)
-//   step:          v+ = v + h a;   q+ = q (+) h v+                          (semi-implicit Euler)
+//   step:          v* = v + h a;   v+ = v* + H^-1 J^T lambda;   q+ = q (+) h v+      (semi-implicit Euler)
+// lambda: impulses of contacts, joint limits, dry friction and force-limited actuators (ops/constrain.h)
 #pragma once
+#include "data/inputs.h"
 #include "ops/actuate.h"
+#include "ops/constrain.h"
 #include "ops/integrate.h"
 #include "ops/inverse_dynamics.h"
 #include "ops/kinematics.h"
@@ -14,38 +17,22 @@
 
 CS_BEGIN
 
-// What moves a world besides its state: one control or one tau, the step size, and wrenches on the bodies (may be null)
-template <class T> struct Inputs {
-  const T *q, *v, *u;  // [nq] as given, [nv], [nu] controls (of step) or [nv] joint forces (of acceleration)
-  T h;                 // s
-  const T* external;   // [nb, 6] torque and force at the centre of mass, world axes
-};
-// Bars of the same; null where nobody asks. q is tangent, [nv]
-template <class T> struct InputBars {
-  T *q, *v, *u;
-  T h;
-  T* external;
-};
-
-// acceleration: result in tr.acc.   tau: [nv]
-template <class T>
-CS_OP void acceleration(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* tau) {
-  normalise(t, in.q, tr.q);
+// motion: accelerations without contact, in tr.acc, for the configuration in tr.q and the damping in tr.D.   tau: [nv]
+template <class T> CS_OP void motion(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* tau) {
   kinematics(t, th, tr);
   velocity(t, tr, in.v);
   inertia(t, th, tr);
   inverse_dynamics(t, th, tr, in.v, static_cast<const T*>(nullptr), in.external, tr.acc);
-  passive(t, th, tr.q, in.v, tr.acc);
+  passive(t, th, tr.D, tr.q, in.v, tr.acc);
   for (int d = 0; d < t.nv; d++) tr.acc[d] = tau[d] - tr.acc[d];
   factor(t, th, tr, in.h);
   solve(t, tr, tr.acc);
 }
-// adjoint: with u = H^-1 acc_bar the derivative is that of -u . [M a + armature a + c + D (v + h a) + K (q - rest) - tau] with
-// a held fixed (design: one solve, one scalar). bar.u arrives as acc_bar, leaves as u = tau_bar. Adds to bar.q, so clear first
-template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
-                                               const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar) {
+// adjoint: bar.u holds u = H^-1 acc_bar = tau_bar. The derivative is that of -u . [M a + armature a + c + D (v + h a) + K (q - rest)
+// - tau] with a = tr.acc held fixed (design: one solve, one scalar). Adds to bar.q and bar.D, so clear first
+template <class T> CS_OP void motion_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
+                                         const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar) {
   T *u = bar.u, *w = tr.tau, *a = tr.acc;
-  solve_adj(t, tr, u);
   // the forward's a and f, now with the joints' accelerations
   inverse_dynamics(t, th, tr, in.v, a, in.external, w);
   for (int d = 0; d < t.nv; d++) {
@@ -53,37 +40,68 @@ template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& t
     if (th_bar.armature) th_bar.armature[d] = fma(a[d], w[d], th_bar.armature[d]);
     // D (v + h a), its part D h a
     T wa = w[d] * a[d];
-    if (th_bar.damping) th_bar.damping[d] = fma(in.h, wa, th_bar.damping[d]);
-    in_bar.h = fma(th.damping[d], wa, in_bar.h);
+    bar.D[d] = fma(in.h, wa, bar.D[d]);
+    in_bar.h = fma(tr.D[d], wa, in_bar.h);
   }
-  passive_adj(t, th, tr.q, in.v, w, th_bar, bar.q, in_bar.v);
+  passive_adj(t, th, tr.D, tr.q, in.v, w, th_bar, bar.D, bar.q, in_bar.v);
   inverse_dynamics_adj(t, th, tr, in.v, a, in.external, w, bar, th_bar, in_bar.v, static_cast<T*>(nullptr), in_bar.external);
   inertia_adj(t, th, tr, bar, th_bar);
   velocity_adj(t, tr, in.v, bar, in_bar.v);
   kinematics_adj(t, th, tr, bar, th_bar);
 }
 
-// step: q_next [nq], v_next [nv]
+// acceleration: without actuators and contact, for a given tau [nv]; result in tr.acc
 template <class T>
-CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, T* q_next, T* v_next) {
-  actuate(t, th, in.u, tr.tau);
-  acceleration(t, th, tr, in, tr.tau);
-  for (int d = 0; d < t.nv; d++) v_next[d] = fma(in.h, tr.acc[d], in.v[d]);
+CS_OP void acceleration(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* tau) {
+  normalise(t, in.q, tr.q);
+  for (int d = 0; d < t.nv; d++) tr.D[d] = th.damping[d];
+  motion(t, th, tr, in, tau);
+}
+// adjoint: bar.u arrives as acc_bar, leaves as tau_bar
+template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
+                                               const Bars<T>& bar, const Params<T>& th_bar, InputBars<T>& in_bar) {
+  solve_adj(t, tr, bar.u);
+  motion_adj(t, th, tr, in, bar, th_bar, in_bar);
+  if (th_bar.damping)
+    for (int d = 0; d < t.nv; d++) th_bar.damping[d] += bar.D[d];
+}
+
+// no adjoint: integers.   can this model have rows at all?
+CS_FN bool constrained(const Tree& t) { return t.nk + joint_rows(t) > 0; }
+
+// step: q_next [nq], v_next [nv].   rw is not touched by models without rows
+template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
+                                   const Inputs<T>& in, T* q_next, T* v_next) {
+  normalise(t, in.q, tr.q);
+  actuate(t, th, tr.q, in.u, in.h, tr.tau, tr.D);
+  motion(t, th, tr, in, tr.tau);
+  T* v_star = constrained(t) ? rw.v_star : v_next;
+  for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
+  if (constrained(t)) constrain(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next);
   integrate(t, tr.q, in.h, v_next, q_next);
 }
-// adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up
-template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in,
-                                       const T* v_next, const T* q_next_bar, T* v_next_bar, const Bars<T>& bar,
-                                       const Params<T>& th_bar, InputBars<T>& in_bar) {
+// adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
+template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                       const Options& o, const Inputs<T>& in, const T* v_next, const T* q_next_bar, T* v_next_bar,
+                                       const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
   bars_clear(t, bar);
   integrate_adj(t, in.h, v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
+  T* u = bar.u;
+  if (constrained(t)) {
+    constrain_adj(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
+    // from here on a is the acceleration with contact
+    for (int d = 0; d < t.nv; d++) u[d] = rb.u[d], tr.acc[d] += rw.dv[d] / in.h, rw.dv[d] = T(0);
+  } else {
+    for (int d = 0; d < t.nv; d++) u[d] = v_next_bar[d];
+    solve_adj(t, tr, u);
+  }
   for (int d = 0; d < t.nv; d++) {
     in_bar.v[d] += v_next_bar[d];
     in_bar.h = fma(tr.acc[d], v_next_bar[d], in_bar.h);
-    bar.u[d] = in.h * v_next_bar[d];
+    u[d] = in.h * u[d];
   }
-  acceleration_adj(t, th, tr, in, bar, th_bar, in_bar);
-  actuate_adj(t, th, in.u, bar.u, th_bar, in_bar.u);
+  motion_adj(t, th, tr, in, bar, th_bar, in_bar);
+  actuate_adj(t, th, tr.q, in.u, in.h, bar.u, bar.D, th_bar, bar.q, in_bar.u, in_bar.h);
   for (int d = 0; d < t.nv; d++) in_bar.q[d] += bar.q[d];
 }
 

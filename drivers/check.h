@@ -45,8 +45,46 @@ template <class E> inline bool inertia_ok(const Sym3<E>& I, double slack) {
          positive_definite(h - I.xx, h - I.yy, h - I.zz, -I.xy, -I.xz, -I.yz);
 }
 
+// gains, limits and dry friction of one world
+template <class E> inline bool actuators_ok(const Tree& t, const E* theta) {
+  Params<E> p = params_map(t, const_cast<E*>(theta));
+  for (int k = 0; k < t.nu; k++) {
+    bool position = t.actuator[k] == kPosition, velocity = t.actuator[k] == kVelocity;
+    if (position ? !(p.kp[k] > 0) || !(p.kd[k] >= 0) : p.kp[k] != 0 || (velocity ? !(p.kd[k] > 0) : p.kd[k] != 0)) return false;
+  }
+  for (int i = 0; i < t.n_clip; i++)
+    if (!(p.control_lower[i] <= p.control_upper[i])) return false;
+  for (int i = 0; i < t.n_bound; i++)
+    if (!(p.force_lower[i] <= p.force_upper[i])) return false;
+  for (int i = 0; i < t.n_limit; i++) {
+    bool ball = t.joint[t.limit_body[i]] == kBall;
+    if (ball ? !(p.limit_upper[i] > 0 && p.limit_upper[i] <= E(3.14159579)) : !(p.limit_lower[i] < p.limit_upper[i]))
+      return false;
+  }
+  for (int i = 0; i < t.n_dry; i++)
+    if (!(p.dry_friction[i] >= 0)) return false;
+  return true;
+}
+
+// sizes and coefficients of one world
+template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
+  Params<E> p = params_map(t, const_cast<E*>(theta));
+  for (int s = 0; s < t.ns; s++) {
+    int type = t.shape_type[s];
+    Vec3<E> size = p.shape_size[s];
+    Quat<E> u = p.shape_quat[s];
+    if (type != kPlane && !(size.x > 0)) return false;
+    if ((type == kCapsule || type == kBox) && !(size.y > 0)) return false;
+    if (type == kBox && !(size.z > 0)) return false;
+    if (!(double(u.w) * u.w + double(u.x) * u.x + double(u.y) * u.y + double(u.z) * u.z > kTiny2)) return false;
+    if (!(p.friction[s] >= 0) || !(p.restitution[s] >= 0 && p.restitution[s] <= 1) || !(p.softness[s] >= 0)) return false;
+  }
+  return true;
+}
+
 // is one world's theta physical? The caller finds out which field is not, and says so
 template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& massless, const E* theta) {
+  if (!actuators_ok(t, theta) || !shapes_ok(t, theta)) return false;
   if (first_not_finite(theta, params_size(t)) >= 0) return false;
   Params<E> p = params_map(t, const_cast<E*>(theta));
   double slack = sizeof(E) == 4 ? 1e-6 : 1e-9;

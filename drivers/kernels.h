@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 
+#include "../core/data/options.h"
 #include "../core/data/params.h"
 
 namespace costate {
@@ -49,6 +50,7 @@ template <class E> struct OpCall {
   int op;
   bool adjoint;
   long worlds;
+  Options options;                 // of linearize
   Array<E> in[6], out[3];          // values; out unused by the adjoint
   Array<E> in_bar[6], out_bar[3];  // adjoint only; in_bar.data null: not wanted
 };
@@ -56,15 +58,26 @@ template <class E> struct OpCall {
 // Many steps: inputs q, v, u, h, external, theta
 enum RolloutInput { kQ, kV, kU, kH, kExternal, kTheta, kRolloutInputs };
 
+// numbers that describe the solver's work on one world, a contact, and a joint's row (costate/info.py)
+constexpr int kStatusNumbers = 8, kContactNumbers = 12, kRowNumbers = 3;
+
 template <class E> struct RolloutCall {
   const Tree* tree;
   bool adjoint;
   long worlds, steps, substeps;
+  Options options;
   Array<E> in[kRolloutInputs], in_bar[kRolloutInputs];
   Array<E> q, v, q_bar, v_bar;  // states after each control step: [steps, worlds, n]
   int* diverged_at;             // [worlds] control steps that stayed finite
   E decay;                      // of the costate, per control step
   long truncate;                // the costate is cut at every multiple of it; 0: never
+  E clip;                       // largest norm of the costate, 0: any
+  Array<E> costate;             // [steps, worlds] its norm before each step, or null
+  // what was solved, all may be null; contacts, ids and rows are those of the last step
+  Array<E> status;    // [worlds, kStatusNumbers]
+  Array<E> contacts;  // [worlds, max_contacts, kContactNumbers]; of the adjoint: its bar
+  Array<E> rows;      // [worlds, joint_rows, kRowNumbers]
+  int* contact_ids;   // [worlds, max_contacts]
 };
 
 // One instruction set's code for one element type. `pack_*` take 'lanes' worlds at a time, `one_*` a single world

@@ -59,5 +59,8 @@ inline void store_bar(const Array<E>& a, Group g, int n, const T* x, const bool*
 template <class T> inline void clear(T* x, int n) {
   for (int i = 0; i < n; i++) x[i] = T(0);
 }
+template <class T> inline void clear(Vec3<T>* x, int n) {
+  for (int i = 0; i < n; i++) x[i] = zero3<T>();
+}
 
 CS_END

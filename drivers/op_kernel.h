@@ -8,14 +8,20 @@ CS_BEGIN
 template <class T> struct OpBuffers {
   Trace<T> tr;
   Bars<T> bar;
+  Rows<T> rw;  // of linearize
+  RowBars<T> rb;
   T *in[6], *out[3], *in_bar[6], *out_bar[3];
   T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
 };
 
-template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& s, bool adjoint, Arena<T>& m) {
-  OpBuffers<T> b;
+template <class T> inline OpBuffers<T> op_buffers(const OpCall<ElementOf<T>>& c, Arena<T>& m) {
+  const Tree& t = *c.tree;
+  OpShape s = op_shape(c.op, t);
+  bool adjoint = c.adjoint;
+  OpBuffers<T> b{};
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
+  if (c.op == kLinearize) b.rw = rows_map(t, c.options, true, m), b.rb = row_bars_map(t, m);
   for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
   for (int k = 0; k < s.n_out; k++)
     b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
@@ -25,11 +31,12 @@ template <class T> inline OpBuffers<T> op_buffers(const Tree& t, const OpShape& 
 
 // rows of A and B in tangent coordinates. Those of v+ by the step's adjoint, one unit costate at a time; those of
 // q+ = q (+) h v+ follow by the chain rule, joint by joint
-template <class T> inline void linearize(const Tree& t, const OpBuffers<T>& b, const T* external) {
+template <class T> inline void linearize(const Tree& t, const Options& o, const OpBuffers<T>& b, const T* external) {
   Params<T> th = params_map(t, b.in[5]), none = params_map(t, static_cast<T*>(nullptr));
   Inputs<T> in = {b.in[0], b.in[1], b.in[2], b.in[3][0], external};
   T *q_next = b.q1, *v_next = b.q2, *unit = b.tangent, *v_share = b.tangent + t.nv, h_bar = T(0);
-  step(t, th, b.tr, in, q_next, v_next);
+  step(t, th, b.tr, b.rw, o, in, q_next, v_next);
+  if (constrained(t)) clear(b.rb.impulse, b.rw.count[0]);
   int n = 2 * t.nv;
   T *A = b.out[0], *B = b.out[1];
   clear(A, n * n), clear(B, n * t.nu);
@@ -37,7 +44,7 @@ template <class T> inline void linearize(const Tree& t, const OpBuffers<T>& b, c
     clear(b.tangent, n);
     v_share[i - t.nv] = T(1);
     InputBars<T> in_bar = {A + i * n, A + i * n + t.nv, B + i * t.nu, T(0), nullptr};
-    step_adj(t, th, b.tr, in, v_next, unit, v_share, b.bar, none, in_bar);
+    step_adj(t, th, b.tr, b.rw, o, in, v_next, unit, v_share, b.bar, b.rb, none, in_bar);
   }
   for (int i = 0; i < t.nv; i++) {
     clear(b.tangent, n);
@@ -52,7 +59,7 @@ template <class T> inline void linearize(const Tree& t, const OpBuffers<T>& b, c
   }
 }
 
-template <class T> inline void op_forward(int op, const Tree& t, const OpBuffers<T>& b, const T* external) {
+template <class T> inline void op_forward(int op, const Tree& t, const Options& o, const OpBuffers<T>& b, const T* external) {
   T* const* in = b.in;
   T* const* out = b.out;
   switch (op) {
@@ -74,7 +81,7 @@ template <class T> inline void op_forward(int op, const Tree& t, const OpBuffers
       difference(t, b.q1, b.q2, out[0]);
       break;
     case kPrepare: prepare(t, in[0], out[0]); break;
-    default: linearize(t, b, external); break;
+    default: linearize(t, o, b, external); break;
   }
 }
 // adjoint: after op_forward on the same buffers; in_bar cleared by the caller.   linearize has none, the binding refuses it
@@ -118,7 +125,7 @@ template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long
   const Tree& t = *c.tree;
   OpShape s = op_shape(c.op, t);
   Arena<T> arena{static_cast<T*>(scratch), 0};
-  OpBuffers<T> b = op_buffers(t, s, c.adjoint, arena);
+  OpBuffers<T> b = op_buffers<T>(c, arena);
   bool keep[64];
   for (bool& k : keep) k = true;
   int ext = c.op == kLinearize ? 4 : 3;
@@ -128,7 +135,7 @@ template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long
     for (int k = 0; k < s.n_in; k++)
       if (c.in[k].data && (c.in[k].stride || p == lo)) load(c.in[k], g, s.in[k], b.in[k]);
     const T* external = has_ext && c.in[ext].data ? b.in[ext] : nullptr;
-    op_forward(c.op, t, b, external);
+    op_forward(c.op, t, c.options, b, external);
     if (!c.adjoint) {
       for (int k = 0; k < s.n_out; k++)
         if (c.out[k].data) store(c.out[k], g, s.out[k], b.out[k]);
@@ -149,7 +156,7 @@ template <class T, class E> inline void run_op(const OpCall<E>& c, long lo, long
 
 template <class T, class E> inline size_t op_scratch(const OpCall<E>& c) {
   Arena<T> count{nullptr, 0};
-  op_buffers(*c.tree, op_shape(c.op, *c.tree), c.adjoint, count);
+  op_buffers<T>(c, count);
   return count.used * sizeof(T);
 }
 

@@ -4,14 +4,15 @@
 // A world whose state stops being finite is held where it last was finite and flagged; it gives no gradient. Its lane-mates
 // never notice.
 #pragma once
-#include "../core/step.h"
-#include "lanes.h"
+#include "contact_info.h"
 
 CS_BEGIN
 
 template <class T> struct RolloutBuffers {
   Trace<T> tr;
   Bars<T> bar;
+  Rows<T> rw;
+  RowBars<T> rb;
   T *in[kRolloutInputs], *in_bar[kRolloutInputs];
   T *q, *v;            // the current control step's start and its substeps: [substeps + 1, n]
   T *q_next, *v_next;  // one step ahead
@@ -20,11 +21,14 @@ template <class T> struct RolloutBuffers {
   T *q_acc, *v_acc;    // the costate one substep back
 };
 
-template <class T> inline RolloutBuffers<T> rollout_buffers(const Tree& t, long substeps, Arena<T>& m) {
-  RolloutBuffers<T> b;
-  int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = int(substeps) + 1;
+template <class T> inline RolloutBuffers<T> rollout_buffers(const RolloutCall<ElementOf<T>>& c, Arena<T>& m) {
+  const Tree& t = *c.tree;
+  RolloutBuffers<T> b{};
+  int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = int(c.substeps) + 1;
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
+  if (constrained(t)) b.rw = rows_map(t, c.options, c.adjoint, m);
+  if (constrained(t) && c.adjoint) b.rb = row_bars_map(t, m);
   for (int k = 0; k < kRolloutInputs; k++) b.in[k] = m.template take<T>(sizes[k]), b.in_bar[k] = m.template take<T>(sizes[k]);
   b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
   b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);
@@ -66,13 +70,14 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
   const Tree& t = *c.tree;
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[64];
+  StatusSum<T> status;
   for (int l = 0; l < lanes<T>; l++) alive[l] = true;
   for (int l = 0; l < g.count; l++) c.diverged_at[g.first + l] = int(c.steps);
   load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
   for (long s = 0; s < c.steps; s++) {
     load_step(c, b, g, s);
     for (long k = 0; k < c.substeps; k++) {
-      step(t, th, b.tr, rollout_inputs(c, b, b.q, b.v), b.q_next, b.v_next);
+      step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, b.q, b.v), b.q_next, b.v_next);
       T ok = finite_sum(b.q_next, t.nq, b.v_next, t.nv);
       bool all = true;
       for (int l = 0; l < lanes<T>; l++) {
@@ -82,6 +87,7 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
         }
         all = all && alive[l];
       }
+      if (constrained(t)) status.add(t, *b.rw.status, c.options, alive);
       for (int i = 0; i < t.nq && all; i++) b.q[i] = b.q_next[i];
       for (int i = 0; i < t.nv && all; i++) b.v[i] = b.v_next[i];
       for (int l = 0; l < lanes<T> && !all; l++) {
@@ -92,6 +98,8 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
     }
     store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
   }
+  status.store(c.status, g);
+  if (c.contacts.data || c.rows.data || c.contact_ids) show_rows(c, b.tr, b.rw, g);
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
@@ -104,18 +112,32 @@ template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c
     load(c.q, g, t.nq, b.q, s - 1), load(c.v, g, t.nv, b.v, s - 1);
   }
   for (long k = 0; k + 1 < c.substeps; k++)
-    step(t, th, b.tr, rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv), b.q + (k + 1) * t.nq, b.v + (k + 1) * t.nv);
+    step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv), b.q + (k + 1) * t.nq,
+         b.v + (k + 1) * t.nv);
   clear(b.in_bar[kU], t.nu);
   for (long k = c.substeps - 1; k >= 0; k--) {
     Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
-    step(t, th, b.tr, in, b.q_next, b.v_next);
+    step(t, th, b.tr, b.rw, c.options, in, b.q_next, b.v_next);
+    show_rows_adj(c, b.rw, g, b.rb);
     clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
     InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
                            c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
-    step_adj(t, th, b.tr, in, b.v_next, b.q_tan, b.v_bar, b.bar, th_bar, in_bar);
+    step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
     b.in_bar[kH][0] = in_bar.h;
     for (int d = 0; d < t.nv; d++) b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d];
   }
+}
+
+// length of the costate in tangent coordinates; scaled by its largest entry, whose square may not be finite
+template <class T> inline T costate_norm(const Tree& t, const RolloutBuffers<T>& b) {
+  T most = T(0), s = T(0);
+  for (int d = 0; d < t.nv; d++) most = max(most, max(abs(b.q_tan[d]), abs(b.v_bar[d])));
+  T inv = T(1) / select(most > T(0), most, T(1));
+  for (int d = 0; d < t.nv; d++) {
+    T x = inv * b.q_tan[d], y = inv * b.v_bar[d];
+    s = fma(x, x, fma(y, y, s));
+  }
+  return most * sqrt(s);
 }
 
 template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
@@ -139,8 +161,12 @@ template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, con
     }
     load_step(c, b, g, s);
     control_step_adj(c, b, g, s, th, th_bar);
+    T norm = costate_norm(t, b);
+    if (c.costate.data)
+      for (int l = 0; l < g.count; l++) c.costate.data[s * c.worlds + g.first + l] = keep[l] ? lane(norm, l) : E(0);
     bool cut = c.truncate && s > 0 && s % c.truncate == 0;
     T scale = T(cut ? E(0) : c.decay);
+    if (c.clip > E(0)) scale = scale * (T(c.clip) / max(norm, T(c.clip)));
     for (int d = 0; d < t.nv; d++) b.q_tan[d] *= scale, b.v_bar[d] *= scale;
     if (bar[kU].data) store_bar(bar[kU], g, t.nu, b.in_bar[kU], keep, s);
     if (bar[kExternal].data && bar[kExternal].time) {
@@ -162,7 +188,7 @@ template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, con
 
 template <class T, class E> inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
   Arena<T> arena{static_cast<T*>(scratch), 0};
-  RolloutBuffers<T> b = rollout_buffers(*c.tree, c.substeps, arena);
+  RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
   for (long p = lo; p < hi; p++) {
     Group g = group<T>(p, c.worlds);
     load_constants(c, b, g, p == lo);
@@ -175,7 +201,7 @@ template <class T, class E> inline void run_rollout(const RolloutCall<E>& c, lon
 
 template <class T, class E> inline size_t rollout_scratch(const RolloutCall<E>& c) {
   Arena<T> count{nullptr, 0};
-  rollout_buffers(*c.tree, c.substeps, count);
+  rollout_buffers<T>(c, count);
   return count.used * sizeof(T);
 }
 

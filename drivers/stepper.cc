@@ -5,10 +5,12 @@
 #define NPY_NO_DEPRECATED_API NPY_1_20_API_VERSION
 #include "stepper.h"
 
+#include <nanobind/stl/vector.h>
 #include <numpy/arrayobject.h>
 
 #include "check.h"
 #include "dispatch.h"
+#include "options.h"
 #include "tree.h"
 
 namespace nb = nanobind;
@@ -23,8 +25,8 @@ PyArrayObject* as_array(PyObject* o) { return reinterpret_cast<PyArrayObject*>(o
 
 class Stepper {
  public:
-  Stepper(nb::object tree, nb::object theta, nb::object dt, nb::object state)
-      : tree_(tree), theta_(theta), dt_(dt), state_(state), t_(nb::cast<PyTree&>(tree).tree) {
+  Stepper(nb::object tree, nb::object theta, nb::object dt, nb::object state, const std::vector<double>& options)
+      : tree_(tree), theta_(theta), dt_(dt), state_(state), t_(nb::cast<PyTree&>(tree).tree), options_(read_options(options)) {
     if (!PyArray_Check(theta.ptr()) || !PyArray_Check(dt.ptr())) throw nb::type_error("theta and dt must be numpy arrays");
     type_ = PyArray_TYPE(as_array(theta.ptr()));
     if ((type_ != NPY_DOUBLE && type_ != NPY_FLOAT) || !fits(theta.ptr(), params_size(t_)) || !fits(dt.ptr(), 1))
@@ -58,7 +60,9 @@ class Stepper {
     bool controlled = !control.is_none();
     if (!fits(q, t_.nq) || !fits(v, t_.nv) || (controlled && !fits(control.ptr(), t_.nu))) return nb::none();
     RolloutCall<E> c{};
-    c.tree = &t_, c.worlds = c.steps = c.substeps = 1;
+    c.tree = &t_, c.worlds = c.steps = c.substeps = 1, c.options = options_;
+    E status[kStatusNumbers] = {};
+    c.status.data = status;
     c.in[kQ] = array<E>(q, t_.nq), c.in[kV] = array<E>(v, t_.nv);
     if (controlled && t_.nu) c.in[kU] = array<E>(control.ptr(), t_.nu);
     c.in[kH] = array<E>(dt_.ptr(), 1), c.in[kTheta] = array<E>(theta_.ptr(), params_size(t_));
@@ -78,7 +82,7 @@ class Stepper {
     } else {
       run(c);
     }
-    if (!finite_steps) return nb::none();
+    if (!finite_steps || status[5] > E(0)) return nb::none();
     PyObject* result = type->tp_alloc(type, 2);
     if (!result) throw nb::python_error();
     PyTuple_SET_ITEM(result, 0, q_next.release().ptr());
@@ -88,6 +92,7 @@ class Stepper {
 
   nb::object tree_, theta_, dt_, state_;
   const Tree& t_;
+  Options options_;
   int type_;
 };
 
@@ -101,8 +106,8 @@ int import_numpy() {
 void bind_stepper(nb::module_& m) {
   if (import_numpy() < 0) throw nb::python_error();
   nb::class_<Stepper>(m, "Stepper", "One step of one world in numpy; None where it needs a closer look")
-      .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("tree"), nb::arg("theta"), nb::arg("dt"),
-           nb::arg("state"))
+      .def(nb::init<nb::object, nb::object, nb::object, nb::object, const std::vector<double>&>(), nb::arg("tree"),
+           nb::arg("theta"), nb::arg("dt"), nb::arg("state"), nb::arg("options"))
       .def("step", &Stepper::step, nb::arg("state"), nb::arg("control").none());
 }
 

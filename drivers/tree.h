@@ -1,37 +1,65 @@
-// TreeStorage: owns the integers behind a Tree, and derives the index tables from parents and joint types.
+// TreeStorage: owns the integers behind a Tree, and derives the index tables from what Python says about a model.
 #pragma once
+#include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "../core/data/params.h"
 
 namespace costate {
 
-struct TreeStorage {
-  std::vector<int> parent, root, joint, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof,
-      motor_dof;
-  int nq = 0, nv = 0, form = kSparse;
+// A model's structure as Python gives it; lists that are left empty mean "none", or motors without limits
+struct Structure {
+  std::vector<int> parent, joint, motor_dof, massless;
+  int form = -1;  // < 0: choose the cheaper one
+  std::vector<int> actuator, clip, bound;
+  std::vector<int> limit_body, limit_dof, dry_dof;
+  std::vector<int> shape_body, shape_type, pair_a, pair_b;
+  int friction_rule = kGeometric, restitution_rule = kGeometric;
+  int max_contacts = -1;  // < 0: all candidates, at most kMaxContacts
+};
 
-  // form < 0: choose the cheaper one
-  TreeStorage(std::vector<int> parent_, std::vector<int> joint_, std::vector<int> motor_dof_, int form_ = -1)
-      : parent(std::move(parent_)), joint(std::move(joint_)), motor_dof(std::move(motor_dof_)) {
-    int nb = int(parent.size());
-    std::vector<int> last(nb);  // the last dof of a body or of its nearest ancestor that has one
+constexpr int kMaxContacts = 48;
+
+struct TreeStorage {
+  Structure s;
+  std::vector<int> root, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof, last_dof;
+  std::vector<int> motor_q, servo_motor, limit_order, limit_group_adr;
+  std::vector<int> touch_a, touch_b, touch_point, touch_pair, group_adr;
+  int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, max_contacts = 0, max_slots = 0, tree_rows = 0;
+
+  TreeStorage(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form_ = -1)
+      : TreeStorage(plain(std::move(parent), std::move(joint), std::move(motor_dof), form_)) {}
+
+  explicit TreeStorage(Structure structure) : s(std::move(structure)) {
+    int nb = int(s.parent.size());
     for (int b = 0; b < nb; b++) {
-      int P = parent[b];
+      int P = s.parent[b], last = P < 0 ? -1 : last_dof[P];
       root.push_back(P < 0 ? b : root[P]);
       q_adr.push_back(nq);
       v_adr.push_back(nv);
-      last[b] = P < 0 ? -1 : last[P];
-      for (int i = 0; i < joint_nv(joint[b]); i++, nv++) {
+      for (int i = 0; i < joint_nv(s.joint[b]); i++, nv++) {
         dof_body.push_back(b);
-        dof_parent.push_back(last[b]);
-        dof_depth.push_back(last[b] < 0 ? 0 : dof_depth[last[b]] + 1);
-        last[b] = nv;
+        dof_parent.push_back(last);
+        dof_depth.push_back(last < 0 ? 0 : dof_depth[last] + 1);
+        last = nv;
       }
-      nq += joint_lin(joint[b]) + (joint_turns(joint[b]) ? 4 : 0);
+      last_dof.push_back(last);
+      nq += joint_lin(s.joint[b]) + (joint_turns(s.joint[b]) ? 4 : 0);
     }
-    form = form_ >= 0 ? form_ : cheaper_form();
+    form = s.form >= 0 ? s.form : cheaper_form();
     if (form == kSparse) fill_rows();
+    fill_actuators();
+    fill_limits();
+    fill_candidates();
+    tree_rows = most_rows();
+  }
+
+  static Structure plain(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form) {
+    Structure s;
+    s.parent = std::move(parent), s.joint = std::move(joint), s.motor_dof = std::move(motor_dof), s.form = form;
+    return s;
   }
 
   // The sparse factor takes 6 multiply-adds per row entry and depth^2 / 2 for the elimination, the articulated one as many for
@@ -59,26 +87,89 @@ struct TreeStorage {
     col_adr.push_back(int(col_dof.size()));
   }
 
+  void fill_actuators() {
+    size_t nu = s.motor_dof.size();
+    s.actuator.resize(nu, kMotor), s.clip.resize(nu, -1), s.bound.resize(nu, -1);
+    for (size_t k = 0; k < nu; k++) {
+      int d = s.motor_dof[k], b = dof_body[d], i = d - v_adr[b];
+      motor_q.push_back(i < joint_lin(s.joint[b]) ? q_adr[b] + i : -1);
+      n_clip = std::max(n_clip, s.clip[k] + 1), n_bound = std::max(n_bound, s.bound[k] + 1);
+    }
+    for (size_t k = 0; k < nu; k++)
+      if (s.bound[k] >= 0 && s.actuator[k] != kMotor) servo_motor.push_back(int(k));
+  }
+
+  // limits of one tree are neighbours
+  void fill_limits() {
+    for (size_t i = 0; i < s.limit_body.size(); i++) limit_order.push_back(int(i));
+    auto tree = [&](int i) { return root[s.limit_body[i]]; };
+    std::stable_sort(limit_order.begin(), limit_order.end(), [&](int i, int j) { return tree(i) < tree(j); });
+    for (size_t k = 0; k < limit_order.size(); k++)
+      if (k == 0 || tree(limit_order[k]) != tree(limit_order[k - 1])) limit_group_adr.push_back(int(k));
+    limit_group_adr.push_back(int(limit_order.size()));
+  }
+
+  int tree_of_shape(int shape) const { return s.shape_body[shape] < 0 ? -1 : root[s.shape_body[shape]]; }
+
+  // candidates of the same two trees are neighbours; groups in the order of their first pair
+  void fill_candidates() {
+    std::map<std::pair<int, int>, size_t> known;
+    std::vector<std::vector<std::pair<int, int>>> groups;  // (pair, point)
+    for (size_t p = 0; p < s.pair_a.size(); p++) {
+      int &a = s.pair_a[p], &b = s.pair_b[p];
+      if (s.shape_type[b] == kPlane) std::swap(a, b);
+      std::pair<int, int> key = {tree_of_shape(a), tree_of_shape(b)};  // in this order: x_a and x_b count from these trees
+      auto at = known.insert({key, groups.size()}).first;
+      if (at->second == groups.size()) groups.emplace_back();
+      bool capsules = s.shape_type[a] == kCapsule && s.shape_type[b] == kCapsule;
+      int points = s.shape_type[a] == kPlane ? shape_points(s.shape_type[b]) : capsules ? 2 : 1;
+      for (int i = 0; i < points; i++) groups[at->second].push_back({int(p), i});
+    }
+    group_adr.push_back(0);
+    for (const auto& group : groups) {
+      for (auto [pair, point] : group)
+        touch_a.push_back(s.pair_a[pair]), touch_b.push_back(s.pair_b[pair]), touch_pair.push_back(pair),
+            touch_point.push_back(point);
+      group_adr.push_back(int(touch_a.size()));
+    }
+    int nk = int(touch_a.size());
+    max_contacts = s.max_contacts < 0 ? std::min(nk, kMaxContacts) : std::min(nk, s.max_contacts);
+    for (const auto& group : groups) max_slots += std::min(int(group.size()), max_contacts);
+  }
+
+  int most_rows() const {
+    std::vector<int> n(s.parent.size());
+    for (int d : s.dry_dof) n[root[dof_body[d]]]++;
+    for (int k : servo_motor) n[root[dof_body[s.motor_dof[k]]]]++;
+    for (int b : s.limit_body) n[root[b]]++;
+    for (size_t g = 0; g + 1 < group_adr.size(); g++) {
+      int k = group_adr[g], rows = 3 * std::min(group_adr[g + 1] - k, max_contacts);
+      for (int tree : {tree_of_shape(touch_a[k]), tree_of_shape(touch_b[k])})
+        if (tree >= 0) n[tree] += rows;
+    }
+    return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
+  }
+
   Tree view() const {
-    return {int(parent.size()),
-            nq,
-            nv,
-            int(motor_dof.size()),
-            int(row_dof.size()),
-            form,
-            parent.data(),
-            root.data(),
-            joint.data(),
-            q_adr.data(),
-            v_adr.data(),
-            dof_body.data(),
-            dof_parent.data(),
-            dof_depth.data(),
-            row_adr.data(),
-            row_dof.data(),
-            col_adr.data(),
-            col_dof.data(),
-            motor_dof.data()};
+    Tree t{};
+    t.nb = int(s.parent.size()), t.nq = nq, t.nv = nv, t.nu = int(s.motor_dof.size()), t.nm = int(row_dof.size()), t.form = form;
+    t.parent = s.parent.data(), t.root = root.data(), t.joint = s.joint.data(), t.q_adr = q_adr.data(), t.v_adr = v_adr.data();
+    t.dof_body = dof_body.data(), t.dof_parent = dof_parent.data(), t.dof_depth = dof_depth.data();
+    t.row_adr = row_adr.data(), t.row_dof = row_dof.data(), t.col_adr = col_adr.data(), t.col_dof = col_dof.data();
+    t.last_dof = last_dof.data();
+    t.motor_dof = s.motor_dof.data(), t.motor_q = motor_q.data(), t.actuator = s.actuator.data();
+    t.clip = s.clip.data(), t.bound = s.bound.data(), t.n_clip = n_clip, t.n_bound = n_bound, t.n_servo = int(servo_motor.size());
+    t.n_limit = int(s.limit_body.size()), t.n_dry = int(s.dry_dof.size()), t.servo_motor = servo_motor.data();
+    t.limit_body = s.limit_body.data(), t.limit_dof = s.limit_dof.data(), t.dry_dof = s.dry_dof.data();
+    t.limit_order = limit_order.data();
+    t.ns = int(s.shape_body.size()), t.nk = int(touch_a.size());
+    t.shape_body = s.shape_body.data(), t.shape_type = s.shape_type.data();
+    t.touch_a = touch_a.data(), t.touch_b = touch_b.data(), t.touch_point = touch_point.data();
+    t.n_groups = int(group_adr.size()) - 1, t.group_adr = group_adr.data();
+    t.n_limit_groups = int(limit_group_adr.size()) - 1, t.limit_group_adr = limit_group_adr.data();
+    t.max_contacts = max_contacts, t.max_slots = max_slots, t.tree_rows = tree_rows;
+    t.friction_rule = s.friction_rule, t.restitution_rule = s.restitution_rule;
+    return t;
   }
 };
 
@@ -86,11 +177,7 @@ struct TreeStorage {
 struct PyTree {
   TreeStorage storage;
   Tree tree;
-  std::vector<int> massless;
-  PyTree(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, std::vector<int> massless_, int form)
-      : storage(std::move(parent), std::move(joint), std::move(motor_dof), form),
-        tree(storage.view()),
-        massless(std::move(massless_)) {}
+  explicit PyTree(Structure structure) : storage(std::move(structure)), tree(storage.view()) {}
 };
 
 }  // namespace costate

@@ -28,6 +28,7 @@ template <class E> struct Dual {
   friend CS_FN bool operator>(Dual a, Dual b) { return a.value > b.value; }
   friend CS_FN bool operator==(Dual a, Dual b) { return a.value == b.value; }
   friend CS_FN Dual select(bool m, Dual a, Dual b) { return m ? a : b; }
+  friend CS_FN Dual constant(Dual a) { return Dual(a.value); }
   friend CS_FN bool finite(Dual a) { return finite(a.value) && finite(a.tangent); }
 
   friend CS_FN Dual fma(Dual a, Dual b, Dual c) { return a * b + c; }
@@ -42,5 +43,8 @@ template <class E> struct ScalarTraits<Dual<E>> {
   using Element = E;
   static constexpr int lanes = 1;
 };
+
+template <class E> CS_FN E lane(Dual<E> x, int) { return x.value; }
+template <class E> CS_FN void set_lane(Dual<E>& x, int, E s) { x = Dual<E>(s); }
 
 CS_END

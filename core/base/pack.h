@@ -7,9 +7,15 @@
 
 CS_BEGIN
 
-// the masks of one world are plain bools: is lane l set? is none set?
+// the masks of one world are plain bools (ints once & or | has joined two): is lane l set? are all set? is any?
 CS_FN bool test(bool m, int) { return m; }
 CS_FN bool all(bool m) { return m; }
+CS_FN bool any(bool m) { return m; }
+CS_FN bool test(int m, int) { return m; }
+CS_FN bool all(int m) { return m; }
+CS_FN bool any(int m) { return m; }
+CS_FN unsigned lane_bits(bool m) { return m; }
+CS_FN unsigned lane_bits(int m) { return m != 0; }
 
 CS_END
 
@@ -27,6 +33,7 @@ template <class E, int N> struct Pack {
     MaskVector m;
     friend CS_FN Mask operator&(Mask a, Mask b) { return {a.m & b.m}; }
     friend CS_FN Mask operator|(Mask a, Mask b) { return {a.m | b.m}; }
+    friend CS_FN Mask operator!(Mask a) { return {~a.m}; }
   };
 
   Vector x;
@@ -54,6 +61,8 @@ template <class E, int N> struct Pack {
   friend CS_FN Pack select(Mask m, Pack a, Pack b) { return of(m.m ? a.x : b.x); }
   friend CS_FN Mask finite(Pack a) { return {a.x - a.x == Vector{}}; }
 
+  friend CS_FN Pack constant(Pack a) { return a; }
+
   friend CS_FN E lane(Pack a, int l) { return a.x[l]; }
   friend CS_FN void set_lane(Pack& a, int l, E s) { a.x[l] = s; }
 };
@@ -63,15 +72,29 @@ template <class E, int N> struct ScalarTraits<Pack<E, N>> {
   static constexpr int lanes = N;
 };
 
-// is lane l of a mask set?
-template <class M> CS_FN bool test(M m, int l) { return m.m[l] != 0; }
-
-// is every lane of a mask set? For skipping work whose result would be thrown away in every lane
-template <class M> CS_FN bool all(M m) {
-  bool every = true;
-  for (unsigned l = 0; l < sizeof(m.m) / sizeof(m.m[0]); l++) every &= m.m[l] != 0;
-  return every;
+// a mask as one bit per lane
+template <class V> CS_FN unsigned mask_bits(V m) {
+#ifdef __AVX512DQ__
+  if constexpr (sizeof(V) == 64 && sizeof(m[0]) == 8) return _mm512_movepi64_mask(reinterpret_cast<__m512i>(m));
+  if constexpr (sizeof(V) == 64 && sizeof(m[0]) == 4) return _mm512_movepi32_mask(reinterpret_cast<__m512i>(m));
+#endif
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == 32 && sizeof(m[0]) == 8) return unsigned(_mm256_movemask_pd(reinterpret_cast<__m256d>(m)));
+  if constexpr (sizeof(V) == 32 && sizeof(m[0]) == 4) return unsigned(_mm256_movemask_ps(reinterpret_cast<__m256>(m)));
+#endif
+  unsigned bits = 0;
+  for (unsigned l = 0; l < sizeof(V) / sizeof(m[0]); l++) bits |= unsigned(m[l] != 0) << l;
+  return bits;
 }
+
+template <class M> CS_FN unsigned lane_bits(M m) { return mask_bits(m.m); }
+
+// is lane l of a mask set?
+template <class M> CS_FN bool test(M m, int l) { return mask_bits(m.m) >> l & 1; }
+
+// is every lane of a mask set, is any? For skipping work whose result would be thrown away in every lane
+template <class M> CS_FN bool all(M m) { return mask_bits(m.m) == (1u << (sizeof(m.m) / sizeof(m.m[0]))) - 1; }
+template <class M> CS_FN bool any(M m) { return mask_bits(m.m) != 0; }
 
 // widths without an intrinsic below: unfused, and lane by lane
 template <class E, int N> CS_FN Pack<E, N> fma(Pack<E, N> a, Pack<E, N> b, Pack<E, N> c) {

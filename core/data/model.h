@@ -1,4 +1,4 @@
-// Tree: the structure of a model. Integers only, the same for every world, read-only during a step.
+// Tree: the structure of a model: bodies, joints, actuators, shapes. Integers only, the same for every world, read-only during a step.
 //
 // Bodies are sorted so that parents come first; body b hangs on its parent by joint b. A joint's q is `joint_lin`
 // plain coordinates followed by a quaternion if `joint_turns`; its v is as many linear rates followed by an angular velocity.
@@ -24,8 +24,20 @@ CS_FN int joint_parent_fixed(int joint) { return joint == kFree ? 3 : joint == k
 // How H is factored: sparse L^T D L (cost grows with the depth squared), or articulated bodies (linear in the dofs)
 enum Form : int { kSparse = 0, kArticulated = 1 };
 
+// What can touch. A sphere is a point with a radius, a capsule a segment with one, a box eight corners
+enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3 };
+
+// no adjoint: integers.   points of a shape that can touch a plane
+CS_FN int shape_points(int shape) { return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : 0; }
+
+// What drives a joint: a force, or a spring and damper towards a position or a velocity
+enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2 };
+
+// How the coefficients of two shapes become one
+enum PairRule : int { kGeometric = 0, kMaximum = 1, kMinimum = 2, kMean = 3, kProduct = 4 };
+
 struct Tree {
-  int nb, nq, nv, nu;     // bodies, position coordinates, degrees of freedom, motors
+  int nb, nq, nv, nu;     // bodies, position coordinates, degrees of freedom, actuators
   int nm;                 // numbers in the sparse mass matrix
   int form;               // Form
   const int* parent;      // [nb] body, -1 the world
@@ -40,7 +52,41 @@ struct Tree {
   const int* row_dof;     // [nm] which dof each of these numbers stands for
   const int* col_adr;     // [nv + 1] column d of the same matrix below the diagonal: the dofs beneath d, last one first
   const int* col_dof;     // [nm - nv]
-  const int* motor_dof;   // [nu]
+  const int* last_dof;    // [nb] the last dof that moves a body, -1 none
+  // actuators and joint rows
+  const int* motor_dof;    // [nu]
+  const int* motor_q;      // [nu] the plain coordinate of that dof, -1 none
+  const int* actuator;     // [nu] ActuatorType
+  const int* clip;         // [nu] which control limits, -1 none
+  const int* bound;        // [nu] which force limits, -1 none
+  int n_clip, n_bound;     // actuators with control limits, with force limits
+  int n_servo;             // position and velocity actuators with force limits: these are rows
+  int n_limit, n_dry;      // limited dofs (a ball joint counts once), dofs with dry friction
+  const int* servo_motor;  // [n_servo] the actuator
+  const int* limit_body;   // [n_limit] the joint
+  const int* limit_dof;    // [n_limit] its dof; of a ball joint the first
+  const int* dry_dof;      // [n_dry]
+  // shapes, and pairs of features that may touch ("candidates"), sorted into groups that join the same two trees
+  int ns, nk;              // shapes, candidates
+  const int* shape_body;   // [ns] -1 the world
+  const int* shape_type;   // [ns] ShapeType
+  const int* touch_a;      // [nk] shape a: the plane where there is one. Normals point from a to b
+  const int* touch_b;      // [nk] shape b
+  const int* touch_point;  // [nk] which point of b touches the plane; of two capsules which of two
+  int n_groups;            // of candidates
+  const int* group_adr;    // [n_groups + 1] first candidate
+  int n_limit_groups;
+  const int* limit_order;      // [n_limit] limits, those of one tree next to each other
+  const int* limit_group_adr;  // [n_limit_groups + 1] first place in limit_order
+  int max_contacts;            // of one world
+  int max_slots;               // of a pack: sum over the groups
+  int tree_rows;               // most rows that can act on one tree
+  int friction_rule, restitution_rule;
 };
+
+// no adjoint: integers.   rows of the joints, and all rows that a pack of worlds may have
+CS_FN int joint_rows(const Tree& t) { return t.n_dry + t.n_servo + t.n_limit; }
+// no adjoint: integers
+CS_FN int max_rows(const Tree& t) { return joint_rows(t) + 3 * t.max_slots; }
 
 }  // namespace costate

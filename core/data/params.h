@@ -23,7 +23,22 @@ CS_BEGIN
   CS_FIELD(rest,         q,     1,      T)               /* where the spring is at rest, as q */                    \
   CS_FIELD(damping,      dof,   1,      T)               /* N m s/rad or N s/m */                                   \
   CS_FIELD(armature,     dof,   1,      T)               /* added to the mass matrix's diagonal, kg m^2 or kg */    \
-  CS_FIELD(gear,         motor, 1,      T)               /* joint force per unit of control */
+  CS_FIELD(gear,         motor, 1,      T)               /* joint force per unit of actuator force */                   \
+  CS_FIELD(kp,           motor, 1,      T)               /* position gain: actuator force per unit of gear q */     \
+  CS_FIELD(kd,           motor, 1,      T)               /* velocity gain */                                        \
+  CS_FIELD(control_lower, clip, 1,      T)               /* controls are clipped to these */                        \
+  CS_FIELD(control_upper, clip, 1,      T)                                                                          \
+  CS_FIELD(force_lower,  bound, 1,      T)               /* actuator forces are kept between these, N or N m */     \
+  CS_FIELD(force_upper,  bound, 1,      T)                                                                          \
+  CS_FIELD(limit_lower,  limit, 1,      T)               /* range of a joint, rad or m; not used by ball joints */  \
+  CS_FIELD(limit_upper,  limit, 1,      T)               /* of a ball joint: largest angle of rotation */           \
+  CS_FIELD(dry_friction, dry,   1,      T)               /* joint force that friction holds against, N m or N */    \
+  CS_FIELD(shape_pos,    shape, 3,      Vec3<T>)         /* body frame (or world), m */                             \
+  CS_FIELD(shape_quat,   shape, 4,      Quat<T>)         /* body frame (or world), wxyz */                          \
+  CS_FIELD(shape_size,   shape, 3,      Vec3<T>)         /* radius; radius, half length; half extents, m */         \
+  CS_FIELD(friction,     shape, 1,      T)               /* coefficient */                                          \
+  CS_FIELD(restitution,  shape, 1,      T)               /* rebound speed over impact speed, 0 to 1 */              \
+  CS_FIELD(softness,     shape, 1,      T)               /* static penetration per normal force, m/N */
 // clang-format on
 
 template <class T> struct Params {
@@ -32,11 +47,22 @@ template <class T> struct Params {
 #undef CS_FIELD
 };
 
-enum class Per { world, body, q, dof, motor };
+enum class Per { world, body, q, dof, motor, clip, bound, limit, dry, shape };
 
 // no adjoint: integers
 CS_FN int per_count(const Tree& t, Per per) {
-  return per == Per::world ? 1 : per == Per::body ? t.nb : per == Per::q ? t.nq : per == Per::dof ? t.nv : t.nu;
+  switch (per) {
+    case Per::world: return 1;
+    case Per::body: return t.nb;
+    case Per::q: return t.nq;
+    case Per::dof: return t.nv;
+    case Per::motor: return t.nu;
+    case Per::clip: return t.n_clip;
+    case Per::bound: return t.n_bound;
+    case Per::limit: return t.n_limit;
+    case Per::dry: return t.n_dry;
+    default: return t.ns;
+  }
 }
 
 // no adjoint: integers.   how many numbers theta has

@@ -16,7 +16,7 @@ template <class T> struct Arena {
   size_t used;
   template <class V> CS_FN V* take(int count) {
     V* p = reinterpret_cast<V*>(base ? base + used : nullptr);
-    used += size_t(count) * (sizeof(V) / sizeof(T));
+    used += (size_t(count) * sizeof(V) + sizeof(T) - 1) / sizeof(T);
     return p;
   }
 };
@@ -37,7 +37,8 @@ template <class T> struct Trace {
   T* D_inv;                   // [nv] 1 / D                                                         by factor
   ArticulatedInertia<T>* IA;  // [nb] (articulated form)                                    by factor
   Force<T>* U;                // [nv] IA S (articulated form)                               by factor
-  T* acc;                     // [nv] joint accelerations                                           by acceleration
+  T* D;                       // [nv] damping, with that of actuators                               by actuate
+  T* acc;                     // [nv] joint accelerations; in step_adj those with contact           by acceleration
   T* tau;                     // [nv] joint forces, right-hand sides                                scratch
 };
 
@@ -50,6 +51,7 @@ template <class T> struct Bars {
   Inertia<T>* I;  // [nb]
   T* q;           // [nv] tangent coordinates
   T* u;           // [nv] the adjoint's solution of H u = acc_bar
+  T* D;           // [nv]
 };
 
 // no adjoint: memory
@@ -71,6 +73,7 @@ template <class T> CS_FN Trace<T> trace_map(const Tree& t, Arena<T>& m) {
   r.D_inv = m.template take<T>(t.nv);
   r.IA = m.template take<ArticulatedInertia<T>>(sparse ? 0 : t.nb);
   r.U = m.template take<Force<T>>(sparse ? 0 : t.nv);
+  r.D = m.template take<T>(t.nv);
   r.acc = m.template take<T>(t.nv);
   r.tau = m.template take<T>(t.nv);
   return r;
@@ -87,6 +90,7 @@ template <class T> CS_FN Bars<T> bars_map(const Tree& t, Arena<T>& m) {
   r.I = m.template take<Inertia<T>>(t.nb);
   r.q = m.template take<T>(t.nv);
   r.u = m.template take<T>(t.nv);
+  r.D = m.template take<T>(t.nv);
   return r;
 }
 
@@ -96,7 +100,7 @@ template <class T> CS_FN void bars_clear(const Tree& t, const Bars<T>& bar) {
     bar.X[b] = bar.v[b] = bar.a[b] = zero_force<T>();
     bar.I[b] = {T(0), zero3<T>(), {T(0), T(0), T(0), T(0), T(0), T(0)}};
   }
-  for (int d = 0; d < t.nv; d++) bar.S[d] = zero_force<T>(), bar.q[d] = T(0);
+  for (int d = 0; d < t.nv; d++) bar.S[d] = zero_force<T>(), bar.q[d] = bar.D[d] = T(0);
 }
 
 CS_END

@@ -8,6 +8,7 @@ CS_BEGIN
 
 template <class T> struct Mat3 {
   Vec3<T> r0, r1, r2;
+  CS_FN Mat3& operator+=(const Mat3& b) { return r0 += b.r0, r1 += b.r1, r2 += b.r2, *this; }
 };
 
 template <class T> struct Sym3 {
@@ -30,6 +31,14 @@ template <class T> CS_FN void columns(const Mat3<T>& R, Vec3<T>& x, Vec3<T>& y, 
   x = {R.r0.x, R.r1.x, R.r2.x};
   y = {R.r0.y, R.r1.y, R.r2.y};
   z = {R.r0.z, R.r1.z, R.r2.z};
+}
+
+// no adjoint: its caller differentiates S x = y instead.   of a positive definite matrix
+template <class T> CS_FN Sym3<T> inverse(const Sym3<T>& S) {
+  T xx = fnma(S.yz, S.yz, S.yy * S.zz), xy = fnma(S.xy, S.zz, S.xz * S.yz), xz = fnma(S.xz, S.yy, S.xy * S.yz);
+  T k = T(1) / fma(S.xx, xx, fma(S.xy, xy, S.xz * xz));
+  return {k * xx, k * fnma(S.xz, S.xz, S.xx * S.zz), k * fnma(S.xy, S.xy, S.xx * S.yy), k * xy,
+          k * xz, k * fnma(S.xx, S.yz, S.xy * S.xz)};
 }
 
 // no adjoint: used on bars; the bar of x^T S y by S is sym_outer(x, y) in stored numbers

@@ -1,6 +1,6 @@
 // passive: joint springs and dampers, as forces the joints have to overcome (added to the bias).
 //
-//   tau_d += damping_d rate_d + stiffness (q - rest)_d;   for turns (q - rest) = log(rest^-1 q), in body axes
+//   tau_d += D_d rate_d + stiffness (q - rest)_d;   for turns (q - rest) = log(rest^-1 q), in body axes
 // rate is v, or v+ where damping is implicit.   kink: a spring turned by half a turn (quat_log)
 #pragma once
 #include "../data/trace.h"
@@ -10,8 +10,8 @@ CS_BEGIN
 // no adjoint: reads four numbers
 template <class T> CS_FN Quat<T> load_quat(const T* q) { return {q[0], q[1], q[2], q[3]}; }
 
-template <class T> CS_OP void passive(const Tree& t, const Params<T>& th, const T* q, const T* rate, T* tau) {
-  for (int d = 0; d < t.nv; d++) tau[d] = fma(th.damping[d], rate[d], tau[d]);
+template <class T> CS_OP void passive(const Tree& t, const Params<T>& th, const T* D, const T* q, const T* rate, T* tau) {
+  for (int d = 0; d < t.nv; d++) tau[d] = fma(D[d], rate[d], tau[d]);
   for (int b = 0; b < t.nb; b++) {
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);
     T k = th.stiffness[b];
@@ -41,11 +41,11 @@ template <class T> CS_FN void passive_turn_adj(const Params<T>& th, const T* q, 
       th_bar.rest[a + 3] += rest_bar.z;
 }
 // adjoint: q_bar in tangent coordinates
-template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* q, const T* rate, const T* tau_bar,
-                                          const Params<T>& th_bar, T* q_bar, T* rate_bar) {
+template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* D, const T* q, const T* rate,
+                                          const T* tau_bar, const Params<T>& th_bar, T* D_bar, T* q_bar, T* rate_bar) {
   for (int d = 0; d < t.nv; d++) {
-    rate_bar[d] = fma(th.damping[d], tau_bar[d], rate_bar[d]);
-    if (th_bar.damping) th_bar.damping[d] = fma(rate[d], tau_bar[d], th_bar.damping[d]);
+    rate_bar[d] = fma(D[d], tau_bar[d], rate_bar[d]);
+    D_bar[d] = fma(rate[d], tau_bar[d], D_bar[d]);
   }
   for (int b = 0; b < t.nb; b++) {
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);

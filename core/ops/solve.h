@@ -1,4 +1,4 @@
-// factor and solve:  H x = r,  H = M + armature + h damping, symmetric and positive definite.
+// factor and solve:  H x = r,  H = M + armature + h D, symmetric and positive definite.
 //
 // Two forms, chosen by the model (Tree::form):
 //   sparse       H = L^T D L along each dof's ancestors (Featherstone 2008, 8.3): best for shallow trees
@@ -18,7 +18,7 @@ template <class T> CS_OP void factor_sparse(const Tree& t, const Params<T>& th, 
     const int* row = t.row_dof + t.row_adr[d];
     T* Ld = tr.L + t.row_adr[d];
     for (int k = 0; k <= t.dof_depth[d]; k++) Ld[k] = dot(tr.S[row[k]], F);
-    Ld[t.dof_depth[d]] += fma(h, th.damping[d], th.armature[d]);
+    Ld[t.dof_depth[d]] += fma(h, tr.D[d], th.armature[d]);
   }
   for (int d = t.nv - 1; d >= 0; d--) {
     int depth = t.dof_depth[d];
@@ -42,7 +42,7 @@ template <class T> CS_OP void factor_articulated(const Tree& t, const Params<T>&
     ArticulatedInertia<T> IA = tr.IA[b];
     for (int d = d0 + n - 1; d >= d0; d--) {
       Force<T> U = tr.U[d] = mul(IA, tr.S[d]);
-      T D_inv = tr.D_inv[d] = T(1) / (dot(tr.S[d], U) + fma(h, th.damping[d], th.armature[d]));
+      T D_inv = tr.D_inv[d] = T(1) / (dot(tr.S[d], U) + fma(h, tr.D[d], th.armature[d]));
       if (P >= 0 || d > d0) add_outer(IA, -D_inv, U);
     }
     if (P >= 0) add(tr.IA[P], IA);

@@ -47,8 +47,13 @@ class Engine:
     def __init__(self, model: Model, *, form: int = -1) -> None:
         self.model = model
         self.tree = _core.Tree(
-            list(model.parent), list(model.joint_type), list(model.motor_dof), [int(m) for m in model.massless], form
-        )
+            list(model.parent), list(model.joint_type), list(model.motor_dof), [int(m) for m in model.massless], form,
+            actuator_type=list(model.actuator_type), clip=list(model.clip), bound=list(model.bound),
+            limit_body=list(model.limit_body), limit_dof=list(model.limit_dof), dry_dof=list(model.dry_dof),
+            shape_body=list(model.shape_body), shape_type=list(model.shape_type),
+            pair_a=[a for a, _ in model.pairs], pair_b=[b for _, b in model.pairs],
+            friction_rule=model.friction_rule, restitution_rule=model.restitution_rule, max_contacts=model.max_contacts,
+        )  # fmt: skip
         nb, nq, nv, nu, size = model.nb, model.nq, model.nv, model.nu, self.tree.params_size
         self.outputs: dict[Op, tuple[int, ...]] = {
             Op.JOINT_FORCES: (nv,),

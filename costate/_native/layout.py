@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """One field: `width` numbers for each `per` (world, body, q, dof or motor)."""
+    """One field: `width` numbers for each `per` (world, body, q, dof, motor, clip, bound, limit, dry or shape)."""
 
     name: str
     per: str
@@ -26,5 +26,20 @@ FIELDS: tuple[Field, ...] = (
     Field("rest", "q", 1, "where the spring is at rest, as q"),
     Field("damping", "dof", 1, "N m s/rad or N s/m"),
     Field("armature", "dof", 1, "added to the mass matrix's diagonal, kg m^2 or kg"),
-    Field("gear", "motor", 1, "joint force per unit of control"),
+    Field("gear", "motor", 1, "joint force per unit of actuator force"),
+    Field("kp", "motor", 1, "position gain: actuator force per unit of gear q"),
+    Field("kd", "motor", 1, "velocity gain"),
+    Field("control_lower", "clip", 1, "controls are clipped to these"),
+    Field("control_upper", "clip", 1, ""),
+    Field("force_lower", "bound", 1, "actuator forces are kept between these, N or N m"),
+    Field("force_upper", "bound", 1, ""),
+    Field("limit_lower", "limit", 1, "range of a joint, rad or m; not used by ball joints"),
+    Field("limit_upper", "limit", 1, "of a ball joint: largest angle of rotation"),
+    Field("dry_friction", "dry", 1, "joint force that friction holds against, N m or N"),
+    Field("shape_pos", "shape", 3, "body frame (or world), m"),
+    Field("shape_quat", "shape", 4, "body frame (or world), wxyz"),
+    Field("shape_size", "shape", 3, "radius; radius, half length; half extents, m"),
+    Field("friction", "shape", 1, "coefficient"),
+    Field("restitution", "shape", 1, "rebound speed over impact speed, 0 to 1"),
+    Field("softness", "shape", 1, "static penetration per normal force, m/N"),
 )

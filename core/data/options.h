@@ -1,0 +1,30 @@
+// Options: how the rows of a step are chosen and solved. The same for every world and every step of a call.
+#pragma once
+#include "../base/config.h"
+
+namespace costate {
+
+constexpr int kMaxSides = 32;
+
+struct Options {
+  // solver
+  int iterations;    // sweeps at most
+  int polish;        // Newton steps after every kRound sweeps
+  double tolerance;  // natural residual under which a world is solved, m/s
+  int half_solved;   // sweeps without the matrix A; -1: chosen by the model
+  // rows
+  double margin;             // gap below which a contact has rows, m
+  double recovery;           // share of a penetration that one step removes
+  double push_speed;         // fastest recovery, m/s
+  double bounce_speed;       // slower hits do not bounce, m/s
+  double relative_softness;  // least R of a row, over its A
+  double absolute_softness;  // 1/kg
+  // friction: a disc, or a polygon with `sides` edges: outward normals, distance and half length of an edge on a unit disc
+  int sides;
+  double apothem, half_edge;
+  double normal_x[kMaxSides], normal_y[kMaxSides];
+  // gradient
+  int exact;  // the adjoint of the iterations as run, in every world; else only where a world is not solved
+};
+
+}  // namespace costate

@@ -1,0 +1,290 @@
+// constrain: v+ = v* + H^-1 J^T lambda, with lambda from the complementarity problem of all rows.
+//
+//   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
+//   A lane that is solved is frozen; a Newton step is kept unless the residual clearly rises.
+// The adjoint has two modes (docs/maths/contact). Both give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared:
+//   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
+//   exact     the sweeps and Newton steps reversed one by one
+#pragma once
+#include "../data/inputs.h"
+#include "mass_form.h"
+#include "polish.h"
+
+CS_BEGIN
+
+// Islands with more rows than this sweep without A (measured: bench contact)
+constexpr int kDenseRows = 96;
+
+// A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
+constexpr double kRise = 3;
+// Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
+constexpr double kWell = 1e-3;
+
+// no adjoint: memory.   lambda before the next event
+template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
+  if (!rw.history) return;
+  for (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
+}
+
+// no adjoint: relax_adj and natural_adj.   Newton steps; res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more.
+// A lane that is barely solved takes one step more: among all lambda of redundant rows it finds the one that their softness asks for,
+// which is the one that has a derivative
+template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+  T tol = T(ElementOf<T>(o.tolerance));
+  int n = rw.count[1];
+  for (int p = 0; p < o.polish; p++) {
+    auto live = done < T(0.5);
+    if (!any(live)) return;
+    remember(rw, events);
+    newton(rw, o);
+    for (int r = 0; r < n; r++) rw.before[r] = rw.lam[r], rw.lam[r] += rw.delta[r];
+    T next = natural_residual(rw, o);
+    auto keep = live & (next < max(T(ElementOf<T>(kRise)) * res, tol)), was_solved = !(res > tol);
+    for (int r = 0; r < n; r++) rw.lam[r] = select(keep, rw.lam[r], rw.before[r]);
+    res = select(keep, next, res);
+    if (rw.history) rw.took[events] = select(keep, T(1), T(0)), rw.event[events] = 2;
+    events++;
+    done = select(was_solved | (res < T(ElementOf<T>(kWell)) * tol), T(1), done);
+    if (!any(keep)) return;
+    if (p + 1 < o.polish && any((done < T(0.5)) & !keep)) natural_residual(rw, o);
+  }
+}
+
+// no adjoint: relax_adj and natural_adj.   lambda of all rows
+template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Options& o) {
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
+  int n = rw.count[1], events = 0, count = 0;
+  bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
+  T some = T(0);  // lanes that have rows at all
+  for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
+  for (int r = 0; r < n; r++) rw.lam[r] = T(0);
+  while (count < o.iterations && any(done < T(0.5))) {
+    auto live = done < T(0.5), moving = live & (some > T(0.5));
+    for (int k = 0; k < kRound && count < o.iterations; k++, count++) {
+      if (!any(moving)) continue;
+      T change = T(0);
+      remember(rw, events);
+      if (half)
+        sweep_half_solved(t, rw, o, moving, change, rw.sigma);
+      else
+        sweep_dense(rw, o, moving, change);
+      if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = 1;
+      events++;
+      sweeps += select(moving, T(1), T(0));
+      moving = moving & (change > tol);
+    }
+    T now = natural_residual(rw, o);
+    res = select(live, now, res);
+    // without a single impulse, or without polish, there is nothing to choose from
+    done = select(o.polish ? res == T(0) : !(res > tol), T(1), done);
+    newton_steps(rw, o, res, done, events);
+    done = select(res > tol, done, T(1));
+  }
+  remember(rw, events);
+  if (rw.history) rw.event[events] = 0;
+  rw.status->residual = res, rw.status->sweeps = sweeps;
+  rw.status->solved = select(res > tol, T(0), T(1));
+}
+// adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
+template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  int n = rw.count[1], events = 0;
+  while (rw.event[events]) events++;
+  for (int e = events - 1; e >= 0; e--) {
+    const T *before = rw.history + e * n, *after = before + n;
+    if (rw.event[e] == 1) {
+      for (int s = 0; s < rw.count[2]; s++) sweep_adj(rw, o, s, before, after, rw.took[e], rb, rw.delta);
+      continue;
+    }
+    for (int r = 0; r < n; r++) rw.lam[r] = before[r];
+    natural_residual(rw, o);
+    for (int s = 0; s < rw.count[2]; s++) {
+      int first, last, r0, m;
+      island_rows(rw, s, first, last, r0, m);
+      natural_slope(rw, o, s);
+      lu_factor(rw.K + rw.island_A[s], m);
+      newton_adj(rw, o, s, after, rw.took[e], rb);
+    }
+  }
+  rw.count[3] = 0;  // K is another one now
+  for (int r = 0; r < n; r++) rw.lam[r] = rw.history[events * n + r];
+  // rho = 1 / A_rr; of a contact 1 / (A_nn + mu (|A_1n| + |A_2n|)) and 1 / (max(A_11, A_22) + |A_12|)
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    for (int i = first; i < last; i++) {
+      int r = rw.first_row[i];
+      T* A_bar = rb.A + rw.island_A[s] + (r - r0) * (m + 1);
+      const T* A = rw.A + rw.island_A[s] + (r + 1 - r0) * (m + 1);
+      T g0 = -rw.rho[r] * rw.rho[r] * rb.rho[r];
+      A_bar[0] += g0;
+      if (rw.kind[i] != kContactRows) continue;
+      T n1 = A[-1], n2 = A[m - 1], mu = rw.block_mu[i];
+      A_bar[m] += select(n1 < T(0), -mu * g0, mu * g0), A_bar[2 * m] += select(n2 < T(0), -mu * g0, mu * g0);
+      rb.block_mu[i] = fma(abs(n1) + abs(n2), g0, rb.block_mu[i]);
+      T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
+      auto second = A[m + 1] > A[0];
+      A_bar[m + 1] += select(second, T(0), g), A_bar[2 * (m + 1)] += select(second, g, T(0));
+      A_bar[m + 2] += select(A[1] < T(0), -g, g);
+    }
+  }
+}
+
+template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                        const RowInputs<T>& in, const Options& o, T* v_next) {
+  shapes(t, th, tr, rw);
+  collide(t, th, tr, rw);
+  limits(t, th, tr.q, in.v, in.h, rw);
+  slots(t, tr, rw, in.v, in.h, o);
+  rw.status->residual = rw.status->sweeps = T(0), rw.status->solved = T(1);
+  for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d], rw.dv[d] = T(0);
+  if (!rw.count[0]) return;
+  rows(t, th, tr, rw, in, o);
+  delassus(t, tr, rw, o);
+  relax(t, rw, o);
+  for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
+  impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, rw.dv);
+  for (int d = 0; d < t.nv; d++) v_next[d] += rw.dv[d];
+}
+
+// no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
+template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
+  auto exact = o.exact ? rw.status->solved == rw.status->solved : rw.status->solved < T(0.5);
+  bool dense = any(exact);
+  for (int r = 0; r < n; r++) {
+    rb.z[r] = select(exact, T(0), rb.lam[r]), rb.lam[r] = select(exact, rb.lam[r], T(0));
+    rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
+  }
+  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
+  if (!all(exact)) {
+    natural_residual(rw, o);
+    for (int s = 0; s < rw.count[2]; s++) {
+      int first, last, r0, m;
+      island_rows(rw, s, first, last, r0, m);
+      if (!rw.count[3]) natural_slope(rw, o, s), lu_factor(rw.K + rw.island_A[s], m);
+      natural_adj(rw, o, s, rb);
+    }
+    rw.count[3] = 1;
+  }
+  if (dense) {
+    for (int k = 0; k < numbers; k++) rb.A[k] = T(0);
+    relax_adj(rw, o, rb);
+  }
+  for (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
+  for (int s = 0; dense && s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    T* A = rb.A + rw.island_A[s];
+    for (int k = 0; k < m; k++)
+      for (int j = 0; j < m; j++) A[k * m + j] = fnma(rb.b[r0 + k], rw.lam[r0 + j], A[k * m + j]);
+    for (int k = 0; k < m; k++) rb.R[r0 + k] += A[k * (m + 1)];
+  }
+  return dense;
+}
+
+// no adjoint: integers.   the trees of island s, as marks on their bodies; returns how many dofs they have, in `dofs`
+template <class T> CS_FN int island_dofs(const Tree& t, const Rows<T>& rw, int s, int* in_island, int* dofs) {
+  for (int b = 0; b < t.nb; b++) in_island[b] = 0;
+  for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++)
+    for (int k = 0; k < rw.list_n[i]; k++) in_island[t.root[t.dof_body[rw.list[i * t.nv + k]]]] = 1;
+  for (int b = 0; b < t.nb; b++) in_island[b] = in_island[t.root[b]];
+  int n = 0;
+  for (int d = 0; d < t.nv; d++)
+    if (in_island[t.dof_body[d]]) dofs[n++] = d;
+  return n;
+}
+
+// no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T,  X = H^-1 J^T
+template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const RowBars<T>& rb,
+                                        const Bars<T>& bar, const Params<T>& th_bar) {
+  int *dofs = rw.mark, *in_island = rw.mark + t.nv;
+  T* x = rb.g;
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m, nd = island_dofs(t, rw, s, in_island, dofs);
+    island_rows(rw, s, first, last, r0, m);
+    const T* A = rb.A + rw.island_A[s];
+    for (int k = 0; k < m; k++) {
+      for (int r = 0; r < m; r++) rw.delta[r0 + r] = r == k ? T(1) : T(0);
+      impulse_response(t, tr, rw, first, last, rw.delta, dofs, nd, rb.X + (r0 + k) * t.nv);
+    }
+    for (int k = 0; k < m; k++) {
+      const T* X_k = rb.X + (r0 + k) * t.nv;
+      T* J_bar = rb.J + (r0 + k) * t.nv;
+      for (int c = 0; c < nd; c++) {
+        int d = dofs[c];
+        T to_J = T(0), to_x = T(0);
+        for (int j = 0; j < m; j++) {
+          T X = rb.X[(r0 + j) * t.nv + d];
+          to_J = fma(A[k * m + j] + A[j * m + k], X, to_J), to_x = fnma(A[j * m + k], X, to_x);
+        }
+        J_bar[d] += to_J, x[d] = to_x;
+        T xx = to_x * X_k[d], &h_bar = rb.h[t.root[t.dof_body[d]]];
+        if (th_bar.armature) th_bar.armature[d] += xx;
+        bar.D[d] = fma(h, xx, bar.D[d]);
+        h_bar = fma(tr.D[d], xx, h_bar);
+      }
+      mass_form_adj(t, tr, x, X_k, in_island, rb, bar);
+    }
+  }
+}
+
+// adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set.
+// rb.u = H^-1 s is what acceleration_adj needs next, with the accelerations (v+ - v) / h
+template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                            const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
+                                            const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
+                                            InputBars<T>& in_bar) {
+  if (!rw.count[0]) {
+    for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
+    solve_adj(t, tr, rb.u);
+    return;
+  }
+  for (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
+  solve_adj(t, tr, rb.g);
+  for (int i = 0; i < rw.count[0]; i++)
+    for (int r = rw.first_row[i], j = 0; r < rw.first_row[i + 1]; r++, j++) {
+      rb.lam[r] = row_dot(t, rw, i, rw.J + r * t.nv, rb.g);
+      if (rw.kind[i] == kContactRows) rb.lam[r] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
+    }
+  bool dense = solver_adj(rw, o, rb);
+  // s and u
+  for (int i = 0; i < rw.count[0]; i++) {
+    const int* list = rw.list + i * t.nv;
+    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++)
+      for (int k = 0; k < rw.list_n[i]; k++) v_bar[list[k]] = fnma(rb.w[r], rw.J[r * t.nv + list[k]], v_bar[list[k]]);
+  }
+  for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
+  solve_adj(t, tr, rb.u);
+  // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
+  for (int b = 0; b < t.nb; b++) rb.h[b] = T(0);
+  for (int i = 0; i < rw.count[0]; i++) {
+    const int* list = rw.list + i * t.nv;
+    T Jl_u = T(0);
+    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
+      const T* J = rw.J + r * t.nv;
+      T *J_bar = rb.J + r * t.nv, w = rb.w[r], lam = rw.lam[r];
+      bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
+      T wv = normal ? w * rw.t_v[i] : T(0), Ju = T(0);
+      for (int k = 0; k < rw.list_n[i]; k++) {
+        int d = list[k];
+        J_bar[d] = fnma(w, v_next[d], lam * rb.u[d]);
+        Ju = fma(J[d], rb.u[d], Ju);
+        if (!normal) continue;
+        J_bar[d] = fnma(wv, in.v[d], J_bar[d]);
+        in_bar.v[d] = fnma(wv, J[d], in_bar.v[d]);
+      }
+      Jl_u = fma(lam, Ju, Jl_u);
+    }
+    rb.h[block_tree(t, rw, i)] -= Jl_u / in.h;
+  }
+  if (dense) dense_adj(t, tr, rw, in.h, rb, bar, th_bar);
+  row_bars_clear(t, rw, rb);
+  rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
+  for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b];
+  limits_adj(t, tr.q, rw, rb, th_bar, bar.q);
+  collide_adj(t, th, tr, rw, rw.used, rb, th_bar);
+  shapes_adj(t, th, tr, rw, rb, bar, th_bar);
+}
+
+CS_END

@@ -1,0 +1,200 @@
+// polish: Newton steps on the natural map  F(lambda) = lambda - Pi(lambda - rho (A lambda + b)),  and its adjoint in both modes.
+//
+//   K = dF/dlambda = I - P + rho P A - C:  a free row is rho A, a row at its bound the identity, a sliding pair has P and c of its cone
+// One Newton step solves the rows that are off their bounds directly; it is kept unless the residual clearly rises.
+// K is factored without pivoting: its free part is a scaled positive definite matrix (a vanishing pivot is kept from being zero).
+#pragma once
+#include "relax.h"
+
+CS_BEGIN
+
+constexpr double kLeastPivot = 1e-12;
+
+// no adjoint: undone with K itself.   y = A lambda + b, natural residual per row in m/s; returns the largest
+template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
+  T worst = T(0);
+  int first, last, r0, n;
+  for (int s = 0; s < rw.count[2]; s++) {
+    island_rows(rw, s, first, last, r0, n);
+    for (int k = 0; k < n; k++)
+      rw.y[r0 + k] = rw.b[r0 + k] + dense_dot(rw.A + rw.island_A[s] + k * n, rw.lam + r0, 0, n, rw.island_singles[s]);
+  }
+  const T* lam = rw.lam;
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i];
+    T x = min(max(fnma(rw.rho[r], rw.y[r], lam[r]), rw.lo[r]), rw.hi[r]);
+    worst = max(worst, abs(x - lam[r]) * rw.inv_rho[r]);
+    if (rw.kind[i] != kContactRows) continue;
+    T p = fnma(rw.rho[r + 1], rw.y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 2], rw.y[r + 2], lam[r + 2]);
+    cone_project(o, p, q, rw.block_mu[i] * max(lam[r], T(0)));
+    worst = max(worst, max(abs(p - lam[r + 1]), abs(q - lam[r + 2])) * rw.inv_rho[r + 1]);
+  }
+  return worst;
+}
+
+// A contact's tangents at lambda: the cone's slope, and what its size is worth
+template <class T> struct Slide {
+  Cone<T> c;
+  T size;  // d r / d lambda_n
+};
+// no adjoint: returns derivatives.   A contact at the rim of its cone that slips more slowly than the tolerance counts as sticking: sweeps leave
+// such ones behind where sticking contacts are redundant
+template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int i) {
+  int r = rw.first_row[i];
+  T n = rw.lam[r], rho = rw.rho[r + 1], one = T(1), zero = T(0);
+  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, rw.y[r + 2], rw.lam[r + 2]);
+  Cone<T> c = cone_slope(o, p, q, rw.block_mu[i] * max(n, zero));
+  T dp = p - c.x, dq = q - c.y, slip = rho * T(ElementOf<T>(o.tolerance));
+  auto still = (n > zero) & !(fma(dp, dp, dq * dq) > slip * slip);
+  c = {select(still, p, c.x),     select(still, q, c.y),     select(still, one, c.Pxx), select(still, zero, c.Pxy),
+       select(still, one, c.Pyy), select(still, zero, c.cx), select(still, zero, c.cy), select(still, zero, c.outside)};
+  return {c, select(n > zero, rw.block_mu[i], zero)};
+}
+
+// no adjoint: returns derivatives.   1 where row r is off its bounds
+template <class T> CS_FN T row_free(const Rows<T>& rw, int r) {
+  T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
+  return select((x > rw.lo[r]) & (x < rw.hi[r]), T(1), T(0));
+}
+
+// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y; F into rw.delta
+template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s) {
+  int first, last, r0, n;
+  island_rows(rw, s, first, last, r0, n);
+  const T* A = rw.A + rw.island_A[s];
+  T *K = rw.K + rw.island_A[s], one = T(1);
+  for (int i = first; i < last; i++) {
+    int r = rw.first_row[i], k = r - r0;
+    T f = row_free(rw, r), scale = f * rw.rho[r];
+    for (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
+    K[k * n + k] += one - f;
+    rw.delta[r] = rw.lam[r] - min(max(fnma(rw.rho[r], rw.y[r], rw.lam[r]), rw.lo[r]), rw.hi[r]);
+    if (rw.kind[i] != kContactRows) continue;
+    Slide<T> z = slide(rw, o, i);
+    T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
+    const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
+    T *K1 = K + (k + 1) * n, *K2 = K1 + n;
+    for (int j = 0; j < n; j++) K1[j] = fma(xx, A1[j], xy * A2[j]), K2[j] = fma(xy, A1[j], yy * A2[j]);
+    K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
+    K1[k + 1] += one - z.c.Pxx, K1[k + 2] -= z.c.Pxy, K2[k + 1] -= z.c.Pxy, K2[k + 2] += one - z.c.Pyy;
+    rw.delta[r + 1] = rw.lam[r + 1] - z.c.x, rw.delta[r + 2] = rw.lam[r + 2] - z.c.y;
+  }
+}
+
+// no adjoint: a factorisation.   K = L U in place, U's diagonal inverted
+template <class T> CS_OP void lu_factor(T* K, int n) {
+  T least = T(ElementOf<T>(kLeastPivot));
+  for (int k = 0; k < n; k++) {
+    T p = K[k * n + k];
+    T inv = K[k * n + k] = T(1) / select(abs(p) < least, least, p);
+    for (int i = k + 1; i < n; i++) {
+      T m = K[i * n + k] * inv;
+      K[i * n + k] = m;
+      if (all(m == T(0))) continue;
+      for (int j = k + 1; j < n; j++) K[i * n + j] = fnma(m, K[k * n + j], K[i * n + j]);
+    }
+  }
+}
+// lu_solve: x = K^-1 x, column by column: each x is done as soon as the one before it is
+template <class T> CS_OP void lu_solve(const T* K, int n, T* x) {
+  for (int i = 0; i < n; i++)
+    for (int j = i + 1; j < n; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
+  for (int i = n - 1; i >= 0; i--) {
+    x[i] *= K[i * n + i];
+    for (int j = 0; j < i; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
+  }
+}
+// adjoint: x = K^-T x
+template <class T> CS_OP void lu_solve_adj(const T* K, int n, T* x) {
+  for (int i = 0; i < n; i++) {
+    x[i] *= K[i * n + i];
+    for (int j = i + 1; j < n; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
+  }
+  for (int i = n - 1; i > 0; i--)
+    for (int j = 0; j < i; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
+}
+
+// newton: rw.delta = -K^-1 F at rw.lam, rw.y
+template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o) {
+  int first, last, r0, n;
+  for (int s = 0; s < rw.count[2]; s++) {
+    natural_slope(rw, o, s);
+    island_rows(rw, s, first, last, r0, n);
+    lu_factor(rw.K + rw.island_A[s], n);
+    lu_solve(rw.K + rw.island_A[s], n, rw.delta + r0);
+    for (int k = 0; k < n; k++) rw.delta[r0 + k] = -rw.delta[r0 + k];
+  }
+}
+// adjoint of after = before + delta, island s, in place on rb.lam; rw.lam, rw.y hold lambda before and its y; K is factored there.
+// With z = K^-T lam_bar the derivative is that of -z . (F + K delta), delta fixed; its first-order part by lambda cancels lam_bar
+template <class T>
+CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after, T took, const RowBars<T>& rb) {
+  int first, last, r0, n;
+  island_rows(rw, s, first, last, r0, n);
+  auto moved = took > T(0.5);
+  const T* A = rw.A + rw.island_A[s];
+  T *A_bar = rb.A + rw.island_A[s], *z = rb.z + r0, *lam_bar = rb.lam + r0, zero = T(0);
+  for (int k = 0; k < n; k++) z[k] = select(moved, lam_bar[k], zero), lam_bar[k] = select(moved, zero, lam_bar[k]);
+  lu_solve_adj(rw.K + rw.island_A[s], n, z);
+  for (int k = 0; k < n; k++) rw.delta[r0 + k] = after[r0 + k] - rw.lam[r0 + k];
+  const T *lam = rw.lam + r0, *delta = rw.delta + r0;
+  for (int i = first; i < last; i++) {
+    int r = rw.first_row[i], k = r - r0;
+    // rho (b + A after) where free, lambda + delta - bound else
+    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), at = zero - f * rw.rho[r] * z[k];
+    rb.b[r] += at;
+    T y = rw.b[r];
+    for (int j = 0; j < n; j++) {
+      A_bar[k * n + j] = fma(at, after[r0 + j], A_bar[k * n + j]);
+      y = fma(A[k * n + j], after[r0 + j], y);
+    }
+    rb.rho[r] = fnma(f * z[k], y, rb.rho[r]);
+    T held = z[k] - f * z[k];
+    auto high = x > rw.hi[r] - (rw.hi[r] - rw.lo[r]) * T(0.5);
+    rb.lo[r] += select(high, zero, held), rb.hi[r] += select(high, held, zero);
+    if (rw.kind[i] != kContactRows) continue;
+    // z . (Pi + P dp + c dr),  p = lam_t - rho y_t,  dp = delta_t - rho (A delta)_t,  r = mu lam_n,  dr = mu delta_n
+    Slide<T> t = slide(rw, o, i);
+    T rho = rw.rho[r + 1], z1 = z[k + 1], z2 = z[k + 2], on = select(lam[k] > zero, T(1), zero);
+    int singles = rw.island_singles[s];
+    T Ad1 = dense_dot(A + (k + 1) * n, delta, 0, n, singles), Ad2 = dense_dot(A + (k + 2) * n, delta, 0, n, singles);
+    T p1 = fma(t.c.Pxx, z1, t.c.Pxy * z2), p2 = fma(t.c.Pxy, z1, t.c.Pyy * z2), c = fma(t.c.cx, z1, t.c.cy * z2);
+    T q1 = zero, q2 = zero, r_bar = zero;
+    cone_curvature(o, fnma(rho, rw.y[r + 1], lam[k + 1]), fnma(rho, rw.y[r + 2], lam[k + 2]), rw.block_mu[i] * max(lam[k], zero),
+                   z1, z2, fnma(rho, Ad1, delta[k + 1]), fnma(rho, Ad2, delta[k + 2]), t.size * delta[k], q1, q2, r_bar);
+    auto bent = moved & (t.c.outside > T(0.5));
+    q1 = select(bent, q1, zero), q2 = select(bent, q2, zero), r_bar = select(bent, r_bar, zero);
+    T y1 = -rho * (p1 + q1), y2 = -rho * (p2 + q2);
+    rb.b[r + 1] += y1, rb.b[r + 2] += y2;
+    rb.rho[r + 1] -= fma(rw.y[r + 1], p1 + q1, Ad1 * p1), rb.rho[r + 2] -= fma(rw.y[r + 2], p2 + q2, Ad2 * p2);
+    for (int j = 0; j < n; j++) {
+      A_bar[(k + 1) * n + j] += fnma(rho * p1, delta[j], y1 * lam[j]);
+      A_bar[(k + 2) * n + j] += fnma(rho * p2, delta[j], y2 * lam[j]);
+      lam_bar[j] -= rho * fma(A[(k + 1) * n + j], q1, A[(k + 2) * n + j] * q2);
+    }
+    rb.block_mu[i] += on * fma(c, delta[k], (c + r_bar) * lam[k]);
+    lam_bar[k + 1] += q1, lam_bar[k + 2] += q2, lam_bar[k] = fma(t.size, r_bar, lam_bar[k]);
+  }
+}
+
+// no adjoint: the implicit adjoint itself.   valid where the residual is small. rb.z holds lam_bar: w = rho P z into rb.w, bars of bounds and mu added
+template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, int s, const RowBars<T>& rb) {
+  int first, last, r0, n;
+  island_rows(rw, s, first, last, r0, n);
+  T *z = rb.z, zero = T(0);
+  lu_solve_adj(rw.K + rw.island_A[s], n, z + r0);
+  for (int i = first; i < last; i++) {
+    int r = rw.first_row[i];
+    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), held = z[r] - f * z[r];
+    rb.w[r] = f * rw.rho[r] * z[r];
+    auto high = x > rw.hi[r] - (rw.hi[r] - rw.lo[r]) * T(0.5);
+    rb.lo[r] += select(high, zero, held), rb.hi[r] += select(high, held, zero);
+    if (rw.kind[i] != kContactRows) continue;
+    Slide<T> t = slide(rw, o, i);
+    T z1 = z[r + 1], z2 = z[r + 2];
+    rb.w[r + 1] = rw.rho[r + 1] * fma(t.c.Pxx, z1, t.c.Pxy * z2), rb.w[r + 2] = rw.rho[r + 1] * fma(t.c.Pxy, z1, t.c.Pyy * z2);
+    rb.block_mu[i] = fma(max(rw.lam[r], zero), fma(t.c.cx, z1, t.c.cy * z2), rb.block_mu[i]);
+  }
+}
+
+CS_END

@@ -1,0 +1,225 @@
+// rows: the numbers of every row: J on its list of dofs, b = J v* + target, bounds, softness R.
+//
+//   contact: J = directions of the frame times the velocity of b against a at the contact point, per dof
+// saves: valid, x_a, x_b, C, block_mu, t_*, J, b, R, lo, hi
+#pragma once
+#include "joint_rows.h"
+
+CS_BEGIN
+
+// What a step's rows are made from
+template <class T> struct RowInputs {
+  const T *v, *u;
+  T h;
+};
+
+// no adjoint: integers as numbers.   +1 if dof d moves b, -1 if it moves a, 0 if both or none, per lane, on the block's list
+template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int i) {
+  using E = ElementOf<T>;
+  const int *list = rw.list + i * t.nv, *item = rw.item[i];
+  for (int k = 0; k < rw.list_n[i]; k++) rw.sigma[list[k]] = T(0);
+  int a, b;
+  if (rw.same[i] >= 0) {
+    block_bodies(t, kContactRows, rw.same[i], a, b);
+    for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
+    for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
+    return;
+  }
+  for (int l = 0; l < lanes<T>; l++) {
+    if (item[l] < 0) continue;
+    block_bodies(t, kContactRows, item[l], a, b);
+    for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
+    for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
+  }
+}
+
+// no adjoint: integers.   a tree that block i acts on, the same in all lanes
+template <class T> CS_FN int block_tree(const Tree& t, const Rows<T>& rw, int i) {
+  int a, b, same;
+  block_bodies(t, rw.kind[i], some_item<T>(rw.item[i], same), a, b);
+  return t.root[b >= 0 ? b : a];
+}
+
+// no adjoint: integers.   the tree whose coordinates x_b has, -1 the world (all items of a block join the same two trees)
+template <class T> CS_FN int tree_of_b(const Tree& t, const Rows<T>& rw, int i) {
+  int a, b, same;
+  block_bodies(t, kContactRows, some_item<T>(rw.item[i], same), a, b);
+  return b < 0 ? -1 : t.root[b];
+}
+
+// contact_J: three rows of block i
+template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
+  const int* list = rw.list + i * t.nv;
+  T* J = rw.J + rw.first_row[i] * t.nv;
+  const Mat3<T> C = rw.C[i];
+  block_sigma(t, rw, i);
+  int tree = tree_of_b(t, rw, i);
+  for (int k = 0; k < rw.list_n[i]; k++) {
+    int d = list[k];
+    Vec3<T> x = t.root[t.dof_body[d]] == tree ? rw.x_b[i] : rw.x_a[i];
+    Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, x));
+    J[d] = dot(C.r0, jv), J[t.nv + d] = dot(C.r1, jv), J[2 * t.nv + d] = dot(C.r2, jv);
+  }
+}
+// adjoint: C_bar, x_bar and S_bar from J_bar
+template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
+                                            const Bars<T>& bar, Mat3<T>& C_bar, Vec3<T>& x_bar) {
+  const int* list = rw.list + i * t.nv;
+  const Mat3<T> C = rw.C[i];
+  block_sigma(t, rw, i);
+  int tree = tree_of_b(t, rw, i);
+  for (int k = 0; k < rw.list_n[i]; k++) {
+    int d = list[k];
+    T j0 = J_bar[d], j1 = J_bar[t.nv + d], j2 = J_bar[2 * t.nv + d], s = rw.sigma[d];
+    Vec3<T> x = t.root[t.dof_body[d]] == tree ? rw.x_b[i] : rw.x_a[i];
+    Vec3<T> jv = s * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = s * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
+    C_bar.r0 = fma(j0, jv, C_bar.r0), C_bar.r1 = fma(j1, jv, C_bar.r1), C_bar.r2 = fma(j2, jv, C_bar.r2);
+    bar.S[d] += Force<T>{cross(x, jv_bar), jv_bar};
+    x_bar += cross(jv_bar, tr.S[d].w);
+  }
+}
+
+// no adjoint: a sum over a block's list
+template <class T> CS_FN T row_dot(const Tree& t, const Rows<T>& rw, int i, const T* J, const T* x) {
+  const int* list = rw.list + i * t.nv;
+  T s = T(0);
+  for (int k = 0; k < rw.list_n[i]; k++) s = fma(J[list[k]], x[list[k]], s);
+  return s;
+}
+
+// contact_rows: block i
+template <class T>
+CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
+  using E = ElementOf<T>;
+  int same = rw.same[i], r = rw.first_row[i], other;
+  const int* item = rw.item[i];
+  int some = some_item<T>(item, other);
+  auto valid = rw.valid[i] > T(0.5);
+  Mat3<T> C = row_gather<T>(rw.frame, item, same);
+  auto keep = [&](Vec3<T> a) { return Vec3<T>{select(valid, a.x, T(0)), select(valid, a.y, T(0)), select(valid, a.z, T(0))}; };
+  rw.C[i] = {keep(C.r0), keep(C.r1), keep(C.r2)};
+  rw.x_b[i] = row_gather<T>(rw.point, item, same);
+  rw.x_a[i] = rw.x_b[i] - offset(t, tr, t.touch_a[some], t.shape_body[t.touch_b[some]]);
+  rw.block_mu[i] = select(valid, row_gather<T>(rw.mu, item, same), T(0));
+  contact_J(t, tr, rw, i);
+  const T* J = rw.J + r * t.nv;
+  T Jv_star = row_dot(t, rw, i, J, rw.v_star);
+  Target<T> y = contact_target(row_gather<T>(rw.gap, item, same), row_dot(t, rw, i, J, in.v), Jv_star,
+                               row_gather<T>(rw.e, item, same), row_gather<T>(rw.soft, item, same), in.h, o);
+  rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h;
+  rw.b[r] = select(valid, Jv_star + y.value, T(0));
+  rw.b[r + 1] = row_dot(t, rw, i, J + t.nv, rw.v_star), rw.b[r + 2] = row_dot(t, rw, i, J + 2 * t.nv, rw.v_star);
+  rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
+  rw.R[r] = T(E(o.recovery)) * row_gather<T>(rw.soft, item, same) / (in.h * in.h), rw.R[r + 1] = rw.R[r + 2] = T(0);
+}
+// adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
+template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
+                                               const Options& o, int i, const RowBars<T>& rb, const Bars<T>& bar, T& h_bar) {
+  using E = ElementOf<T>;
+  int same = rw.same[i], r = rw.first_row[i];
+  const int* item = rw.item[i];
+  Vec3<T> x_bar = zero3<T>(), f_bar = rb.impulse[i];
+  Mat3<T> C_bar = {rw.lam[r] * f_bar, rw.lam[r + 1] * f_bar, rw.lam[r + 2] * f_bar};
+  contact_J_adj(t, tr, rw, i, rb.J + r * t.nv, bar, C_bar, x_bar);
+  T w = rb.w[r], softer = T(E(o.recovery)) / (in.h * in.h);
+  T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
+  h_bar = fnma(w, rw.t_h[i], h_bar) - T(2) / in.h * soft_bar * row_gather<T>(rw.soft, item, same);
+  row_scatter<T>(rb.gap, item, same, -w * rw.t_gap[i]);
+  row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
+  row_scatter<T>(rb.soft, item, same, soft_bar);
+  row_scatter<T>(rb.mu, item, same, rb.block_mu[i]);
+  row_scatter<T>(rb.point, item, same, x_bar);
+  row_scatter<T>(rb.frame, item, same, C_bar);
+}
+
+// limit_row: block i; lanes may hold limits of different joints
+template <class T> CS_OP void limit_row(const Tree& t, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
+  int same = rw.same[i], r = rw.first_row[i];
+  const int *item = rw.item[i], *list = rw.list + i * t.nv;
+  auto valid = rw.valid[i] > T(0.5);
+  Vec3<T> G = row_gather<T>(rw.limit_J, item, same);
+  T* J = rw.J + r * t.nv;
+  for (int k = 0; k < rw.list_n[i]; k++) J[list[k]] = T(0);
+  G = {select(valid, G.x, T(0)), select(valid, G.y, T(0)), select(valid, G.z, T(0))};
+  if (same >= 0) {
+    int d = t.limit_dof[same];
+    J[d] = G.x;
+    if (t.joint[t.limit_body[same]] == kBall) J[d + 1] = G.y, J[d + 2] = G.z;
+  }
+  for (int l = 0; same < 0 && l < lanes<T>; l++) {
+    if (item[l] < 0) continue;
+    int d = t.limit_dof[item[l]];
+    set_lane(J[d], l, lane(G.x, l));
+    if (t.joint[t.limit_body[item[l]]] == kBall) set_lane(J[d + 1], l, lane(G.y, l)), set_lane(J[d + 2], l, lane(G.z, l));
+  }
+  T Jv_star = row_dot(t, rw, i, J, rw.v_star);
+  // a limit does not bounce: with J v = 0 the gate stays shut
+  Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, o);
+  rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h;
+  rw.b[r] = select(valid, Jv_star + y.value, T(0));
+  rw.lo[r] = T(0), rw.hi[r] = T(ElementOf<T>(kUnbounded)), rw.R[r] = T(0);
+}
+// adjoint: the distance, and J of ball joints
+template <class T> CS_OP void limit_row_adj(const Tree& t, const Rows<T>& rw, int i, const RowBars<T>& rb, T& h_bar) {
+  int same = rw.same[i], r = rw.first_row[i];
+  const int* item = rw.item[i];
+  const T* J_bar = rb.J + r * t.nv;
+  h_bar = fnma(rb.w[r], rw.t_h[i], h_bar);
+  row_scatter<T>(rb.distance, item, same, -rb.w[r] * rw.t_gap[i]);
+  for (int l = 0; l < (same >= 0 ? 1 : lanes<T>); l++) {
+    int k = same >= 0 ? same : item[l];
+    if (k < 0 || t.joint[t.limit_body[k]] != kBall) continue;
+    int d = t.limit_dof[k];
+    if (same >= 0) {
+      rb.limit_J[k] += Vec3<T>{J_bar[d], J_bar[d + 1], J_bar[d + 2]};
+      continue;
+    }
+    T* to = &rb.limit_J[k].x;
+    for (int j = 0; j < 3; j++) set_lane(to[j], l, lane(to[j], l) + lane(J_bar[d + j], l));
+  }
+}
+
+template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                   const RowInputs<T>& in, const Options& o) {
+  using E = ElementOf<T>;
+  for (int i = 0; i < rw.count[0]; i++) {
+    T valid = T(1);
+    for (int l = 0; l < lanes<T>; l++)
+      if (rw.item[i][l] < 0) set_lane(valid, l, E(0));
+    rw.valid[i] = valid;
+    rw.block_mu[i] = T(0);
+    if (rw.kind[i] == kContactRows) {
+      contact_rows(t, tr, rw, in, o, i);
+    } else if (rw.kind[i] == kLimitRow) {
+      limit_row(t, rw, in, o, i);
+    } else {
+      int r = rw.first_row[i], k = rw.item[i][0];
+      int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
+      RowValues<T> y = fixed_row(t, th, tr.q, in.u, in.h, rw.kind[i], k);
+      for (int j = 0; j < rw.list_n[i]; j++) rw.J[r * t.nv + rw.list[i * t.nv + j]] = T(0);
+      rw.J[r * t.nv + d] = y.J;
+      rw.b[r] = fma(y.J, rw.v_star[d], y.target);
+      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R;
+    }
+  }
+}
+// adjoint: bar.q and the bars of candidates and limits; J_bar, w, R_bar, lo_bar, hi_bar, block_mu are complete
+template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                       const RowInputs<T>& in, const Options& o, const RowBars<T>& rb, const Bars<T>& bar,
+                                       const Params<T>& th_bar, T* u_bar) {
+  for (int i = 0; i < rw.count[0]; i++) {
+    T& h_bar = rb.h[block_tree(t, rw, i)];
+    if (rw.kind[i] == kContactRows) {
+      contact_rows_adj(t, tr, rw, in, o, i, rb, bar, h_bar);
+    } else if (rw.kind[i] == kLimitRow) {
+      limit_row_adj(t, rw, i, rb, h_bar);
+    } else {
+      int r = rw.first_row[i], k = rw.item[i][0];
+      int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
+      RowValues<T> y_bar = {rb.J[r * t.nv + d], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
+      fixed_row_adj(t, th, tr.q, in.u, in.h, rw.kind[i], k, y_bar, th_bar, bar.q, u_bar, h_bar);
+    }
+  }
+}
+
+CS_END

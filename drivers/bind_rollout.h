@@ -1,0 +1,11 @@
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "tree.h"
+
+namespace costate {
+
+// adds rollout and rollout_adj to the class Tree
+void bind_rollout(nanobind::class_<PyTree>& tree);
+
+}  // namespace costate

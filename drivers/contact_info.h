@@ -1,0 +1,107 @@
+// What a user sees of a step's rows: status, contacts and joint rows as numbers, and the way back of the contacts' impulses.
+#pragma once
+#include "../core/step.h"
+#include "lanes.h"
+
+CS_BEGIN
+
+// A world's status over many steps (order as in costate/info.py)
+template <class T> struct StatusSum {
+  ElementOf<T> x[lanes<T>][kStatusNumbers] = {};
+  void add(const Tree& t, const Status<T>& s, const Options& o, const bool* alive) {
+    using E = ElementOf<T>;
+    auto most = [](E& a, E b) { a = b > a ? b : a; };
+    for (int l = 0; l < lanes<T>; l++) {
+      if (!alive[l]) continue;
+      bool solved = lane(s.solved, l) > E(0.5);
+      most(x[l][0], lane(s.residual, l)), most(x[l][2], lane(s.sweeps, l)), most(x[l][3], lane(s.contacts, l));
+      most(x[l][4], lane(s.penetration, l)), most(x[l][7], lane(s.wanted, l));
+      x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E(!solved && !o.exact);
+    }
+  }
+  void store(const Array<ElementOf<T>>& a, Group g) const {
+    for (int l = 0; l < g.count && a.data; l++)
+      for (int i = 0; i < kStatusNumbers; i++) a.data[(g.first + l) * kStatusNumbers + i] = x[l][i];
+  }
+};
+
+// block of every contact slot; blocks are sorted by island, slots by candidate
+template <class T> inline int block_of_slot(const Rows<T>& rw, int slot) {
+  for (int i = 0; i < rw.count[0]; i++)
+    if (rw.item[i] == rw.touch + slot * lanes<T>) return i;
+  return -1;
+}
+
+// how far a contact is from changing its state, m/s, and the state: 1 separated, 2 sticking, 3 sliding
+template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, int i, T& state) {
+  int r = rw.first_row[i];
+  T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), rho = rw.rho[r + 1];
+  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, rw.y[r + 2], rw.lam[r + 2]),
+    size = rw.block_mu[i] * max(rw.lam[r], T(0));
+  Cone<T> c = cone_slope(o, p, q, size);
+  auto pressed = x > T(0);
+  state = select(pressed, T(2) + c.outside, T(1));
+  T normal = abs(x) / rw.rho[r], rim = abs(sqrt(fma(p, p, q * q)) - size) / rho;
+  return select(pressed, min(normal, rim), normal);
+}
+
+// contacts [max_contacts, 12], ids and joint rows [., 3] of every lane, after step()
+template <class T, class E> inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g) {
+  const Tree& t = *c.tree;
+  int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t);
+  for (int l = 0; l < g.count; l++) {
+    E *contacts = c.contacts.data + (g.first + l) * most * width, *rows = c.rows.data + (g.first + l) * n_rows * kRowNumbers;
+    for (int i = 0; i < most * width && c.contacts.data; i++) contacts[i] = 0;
+    for (int i = 0; i < most && c.contact_ids; i++) c.contact_ids[(g.first + l) * most + i] = -1;
+    for (int i = 0; i < n_rows * kRowNumbers && c.rows.data; i++) rows[i] = 0;
+  }
+  if (!constrained(t) || !rw.count[0]) return;
+  natural_residual(rw, c.options);
+  int held[lanes<T>] = {};
+  for (int s = 0; s < rw.count[4] && c.contacts.data; s++) {
+    int i = block_of_slot(rw, s), r = rw.first_row[i];
+    T state, far = contact_state(rw, c.options, i, state);
+    const Mat3<T>& C = rw.C[i];
+    Vec3<T> f = rw.lam[r] * C.r0 + rw.lam[r + 1] * C.r1 + rw.lam[r + 2] * C.r2;
+    for (int l = 0; l < g.count; l++) {
+      int k = rw.item[i][l], at = held[l];
+      if (k < 0) continue;
+      held[l]++;
+      int b = t.shape_body[t.touch_b[k]];
+      Vec3<T> x = rw.x_b[i] + (b < 0 ? zero3<T>() : tr.origin[t.root[b]]);
+      const T values[kContactNumbers] = {rw.gap[k], x.x, x.y, x.z, C.r0.x, C.r0.y, C.r0.z, f.x, f.y, f.z, state, far};
+      for (int j = 0; j < width; j++) c.contacts.data[((g.first + l) * most + at) * width + j] = lane(values[j], l);
+      if (c.contact_ids) c.contact_ids[(g.first + l) * most + at] = k;
+    }
+  }
+  for (int i = 0; i < rw.count[0] && c.rows.data; i++) {
+    int r = rw.first_row[i], base = rw.kind[i] == kDryRow ? 0 : rw.kind[i] == kServoRow ? t.n_dry : t.n_dry + t.n_servo;
+    if (rw.kind[i] == kContactRows) continue;
+    T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
+    T state = select(x > rw.lo[r], select(x < rw.hi[r], T(2), T(3)), T(1)),
+      far = min(abs(x - rw.lo[r]), abs(x - rw.hi[r])) / rw.rho[r];
+    for (int l = 0; l < g.count; l++) {
+      if (rw.item[i][l] < 0) continue;
+      E* to = c.rows.data + ((g.first + l) * n_rows + base + rw.item[i][l]) * kRowNumbers;
+      to[0] = lane(rw.lam[r], l), to[1] = lane(state, l), to[2] = lane(far, l);
+    }
+  }
+}
+// adjoint: bars of the impulses to the blocks that have them; zero where nobody asks
+template <class T, class E> inline void show_rows_adj(const RolloutCall<E>& c, const Rows<T>& rw, Group g, const RowBars<T>& rb) {
+  const Tree& t = *c.tree;
+  if (!constrained(t)) return;
+  clear(rb.impulse, rw.count[0]);
+  if (!c.contacts.data) return;
+  int held[lanes<T>] = {};
+  for (int s = 0; s < rw.count[4]; s++) {
+    int i = block_of_slot(rw, s);
+    for (int l = 0; l < g.count; l++) {
+      if (rw.item[i][l] < 0) continue;
+      const E* from = c.contacts.data + ((g.first + l) * t.max_contacts + held[l]++) * kContactNumbers + 7;
+      set_lane(rb.impulse[i].x, l, from[0]), set_lane(rb.impulse[i].y, l, from[1]), set_lane(rb.impulse[i].z, l, from[2]);
+    }
+  }
+}
+
+CS_END

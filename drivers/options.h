@@ -1,0 +1,37 @@
+// The solver's options as Python sends them: one list of numbers, in the order of costate/solver.py.
+#pragma once
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "../core/data/options.h"
+
+namespace costate {
+
+constexpr int kOptions = 12;
+
+inline Options read_options(const std::vector<double>& x) {
+  if (int(x.size()) != kOptions) throw std::invalid_argument("options: wrong number of entries");
+  Options o{};
+  o.iterations = int(x[0]), o.polish = int(x[1]), o.tolerance = x[2];
+  o.margin = x[3], o.recovery = x[4], o.push_speed = x[5], o.bounce_speed = x[6];
+  double cone = x[7];
+  bool square = cone == 4.5;
+  o.sides = square ? 4 : int(cone);
+  o.exact = int(x[8]), o.relative_softness = x[9], o.absolute_softness = x[10], o.half_solved = int(x[11]);
+  bool ok = o.iterations >= 1 && o.iterations <= 100000 && o.polish >= 0 && o.polish <= 1000 && o.tolerance > 0 &&
+            o.margin >= 0 && o.recovery > 0 && o.recovery <= 1 && o.push_speed >= 0 && o.bounce_speed >= 0 &&
+            o.relative_softness >= 0 && o.absolute_softness > 0 && o.sides <= kMaxSides && (o.sides == 0 || o.sides >= 3);
+  if (!ok) throw std::invalid_argument("options: a number is out of range");
+  // a square has its edges across the axes, at mu lambda_n; a pyramid its corners on the disc, the first on the first axis
+  const double pi = 3.14159265358979323846;
+  o.apothem = square ? 1.0 : o.sides ? std::cos(pi / o.sides) : 0.0;
+  o.half_edge = square ? 1.0 : o.sides ? std::sin(pi / o.sides) : 0.0;
+  for (int k = 0; k < o.sides; k++) {
+    double angle = (2 * k + (square ? 0 : 1)) * pi / o.sides;
+    o.normal_x[k] = std::cos(angle), o.normal_y[k] = std::sin(angle);
+  }
+  return o;
+}
+
+}  // namespace costate
