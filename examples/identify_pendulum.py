@@ -45,7 +45,7 @@ BOUND = 0.01  # relative error that check() allows; the noise alone costs about 
 
 def pendulum(mass: tuple[float, ...], damping: tuple[float, ...]) -> cs.Model:
     """Uniform rods that hang in a row and swing in the x-z plane, with a motor on the first joint."""
-    scene, parent = cs.Scene(), None
+    scene, parent = cs.Scene(collisions=False), None
     for i, (m, d) in enumerate(zip(mass, damping, strict=True)):
         rod = cs.Cylinder(RADIUS, LENGTH / 2, mass=m, pos=(0.0, 0.0, -LENGTH / 2))
         place = (0.0, 0.0, 0.0 if parent is None else -LENGTH)

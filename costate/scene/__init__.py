@@ -4,10 +4,10 @@ from costate.scene.builder import Scene
 from costate.scene.joints import Ball, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from costate.scene.model import Model
 from costate.scene.params import Params
-from costate.scene.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere, combine
+from costate.scene.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Shape, Sphere, combine
 from costate.scene.unconstrained import Unconstrained
 
 __all__ = [
     "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Joint", "Model", "Params", "Planar",
-    "Prismatic", "Revolute", "Scene", "Shape", "Sphere", "Unconstrained", "combine",
+    "Plane", "Prismatic", "Revolute", "Scene", "Shape", "Sphere", "Unconstrained", "combine",
 ]  # fmt: skip

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.scene.checks import DEFINITE, DIRECTION, NOT_NEGATIVE, POSITIVE, TRIANGLE, checked, require
+from costate.scene.checks import ANGLE, DEFINITE, DIRECTION, INCREASING, NOT_NEGATIVE, POSITIVE, TRIANGLE, checked, require
 from costate.scene.inertia import to_six
-from costate.scene.joints import Free, Joint, Prismatic, Revolute
+from costate.scene.joints import Ball, Free, Joint, Prismatic, Revolute
 from costate.scene.shapes import Shape, combine
 from costate.scene.values import Numbers, plain, read, stack
 
@@ -21,16 +21,23 @@ SYMMETRY_SLACK = 1e-9  # relative, for an inertia given as a matrix
 
 @dataclass(frozen=True)
 class Body:
-    """A body and its joint. `numbers` maps each field per body, q or dof to this body's part of it, float64 with graph."""
+    """A body and its joint. `numbers` maps each field per body, q or dof to this body's part of it, float64 with graph;
+    the fields of limits and dry friction only if it has them. `dry` : its dofs with dry friction.
+    """
 
     name: str
     joint_name: str
     parent: int
     joint: Joint
     massless: bool
-    shapes: tuple[Shape, ...]
     q0: np.ndarray
+    dry: tuple[int, ...]
     numbers: dict[str, Tensor]
+
+    @property
+    def limited(self) -> bool:
+        """Whether its joint has limits."""
+        return "limit_lower" in self.numbers
 
 
 def inertia_numbers(
@@ -101,7 +108,24 @@ def joint_numbers(where: str, joint: Joint, *, pos: Numbers, quat: Numbers) -> t
     }
     if joint.quaternion is not None:
         require(f"{where}rest quaternion", numbers["rest"][joint.quaternion : joint.quaternion + 4], DIRECTION)
-    return numbers, q0
+    return {**numbers, **_limits(where, joint)}, q0
+
+
+def dry_friction(where: str, joint: Joint) -> tuple[tuple[int, ...], dict[str, Tensor]]:
+    """The dofs of a joint that have dry friction, and its rows of that field; `where` starts error messages."""
+    friction = checked(f"{where}friction", joint.friction, (joint.nv,), NOT_NEGATIVE, fill=True)
+    dofs = torch.nonzero(friction.detach()).flatten()
+    return tuple(dofs.tolist()), {"dry_friction": friction[dofs]} if len(dofs) else {}
+
+
+def _limits(where: str, joint: Joint) -> dict[str, Tensor]:
+    """The rows of a joint's limits, none where it has none."""
+    if isinstance(joint, Ball) and joint.limit is not None:
+        return {"limit_lower": stack(0.0), "limit_upper": checked(f"{where}limit", joint.limit, (), ANGLE)}
+    if isinstance(joint, (Revolute, Prismatic)) and joint.limits is not None:
+        lower, upper = checked(f"{where}limits", joint.limits, (2,), INCREASING).unbind()
+        return {"limit_lower": lower, "limit_upper": upper}
+    return {}
 
 
 def _initial(where: str, joint: Joint, default: Numbers) -> np.ndarray:

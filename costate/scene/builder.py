@@ -1,52 +1,60 @@
-"""Scene: describe bodies, joints, sites and motors, then `build()` an immutable Model."""
+"""Scene: describe bodies, joints, shapes, sites and actuators, then `build()` an immutable Model."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from costate.scene.body import ORIGIN, UPRIGHT, Body, inertia_numbers, joint_numbers
+from costate.scene.actuators import Actuator, actuator_numbers, check_position
+from costate.scene.assemble import Parts, Site, assemble
+from costate.scene.body import ORIGIN, UPRIGHT, Body, dry_friction, inertia_numbers, joint_numbers
 from costate.scene.checks import DIRECTION, checked
-from costate.scene.fields import PARAM_FIELDS
+from costate.scene.codes import MOTOR, PAIR_RULES, POSITION, VELOCITY
+from costate.scene.contacts import PlacedShape, Side, check_plane, place
 from costate.scene.joints import Fixed, Free, Joint
 from costate.scene.model import Model
 from costate.scene.names import WORLD, new_name, suggest
 from costate.scene.params import Params
-from costate.scene.shapes import Shape
+from costate.scene.shapes import Plane, Shape
 from costate.scene.values import Numbers
 
 
-@dataclass(frozen=True)
-class _Site:
-    body: int
-    numbers: dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class _Motor:
-    joint: int
-    dof: int
-    numbers: dict[str, Tensor]
-
-
 class Scene:
-    """A scene to be built. `gravity` [3] in m/s^2, world axes.
+    """A scene to be built.
 
     All numbers may be torch tensors, also inside tuples. They are read when given; `params()` keeps their graph.
+
+    Parameters
+    ----------
+    gravity : [3], m/s^2, world axes.
+    collisions : whether shapes touch each other at all; if not, they only give inertia.
+    self_collision : whether bodies of one tree touch each other; a body and its parent never do (see `exclude`).
+    friction_rule, restitution_rule : what makes one coefficient of those of two shapes that touch: "geometric" (mean),
+        "maximum", "minimum", "arithmetic" (mean) or "product".
+    max_contacts : most contacts of one world at a time; None for as many as there can be, up to 48.
     """
 
-    def __init__(self, *, gravity: Numbers = (0.0, 0.0, -9.81)) -> None:
-        self._gravity = checked("Scene: gravity", gravity, (3,))
-        self._bodies: list[Body] = []
-        self._index: dict[str, int] = {}  # of bodies by name
-        self._joints: dict[str, int] = {}
-        self._sites: dict[str, _Site] = {}
-        self._motors: dict[str, _Motor] = {}
+    def __init__(
+        self,
+        *,
+        gravity: Numbers = (0.0, 0.0, -9.81),
+        collisions: bool = True,
+        self_collision: bool = True,
+        friction_rule: str = "geometric",
+        restitution_rule: str = "geometric",
+        max_contacts: int | None = None,
+    ) -> None:
+        if max_contacts is not None and (not isinstance(max_contacts, int) or isinstance(max_contacts, bool) or max_contacts < 1):
+            raise ValueError(f"Scene: max_contacts must be a positive int or None, got {max_contacts!r}")
+        self._parts = Parts(
+            gravity=checked("Scene: gravity", gravity, (3,)),
+            collisions=_switch("collisions", collisions),
+            self_collision=_switch("self_collision", self_collision),
+            friction_rule=_rule("friction_rule", friction_rule),
+            restitution_rule=_rule("restitution_rule", restitution_rule),
+            max_contacts=-1 if max_contacts is None else max_contacts,
+        )
 
     def add_body(
         self,
@@ -71,121 +79,218 @@ class Scene:
         pos, quat : joint frame in the parent's frame (m, wxyz). For `Free`: the initial pose in the world.
         mass, com, inertia : kg, m [3] (default 0), kg m^2 about the centre of mass in body axes: 6 numbers
             (xx, yy, zz, xy, xz, yz), a diagonal of 3 or a 3x3 matrix.
-        shapes : solids that give mass, com and inertia; a `mass` beside them scales their inertia, and a `mass` with
-            `inertia` replaces it.
+        shapes : what it touches with, and solids that give mass, com and inertia; a `mass` beside them scales their
+            inertia, and a `mass` with `inertia` replaces it.
         massless : the body has no mass; for stacking several joints.
         """
-        name = new_name(f"add_body({name!r}): ", "body", name, f"body{len(self._bodies)}", self._index)
+        name = new_name(f"add_body({name!r}): ", "body", name, f"body{len(self._parts.bodies)}", self._parts.index)
         where = f"add_body({name!r}): "
         if not isinstance(joint, Joint):
             raise TypeError(f"{where}joint must be a joint such as Revolute(), got {joint!r}")
-        shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
-        for shape in shapes:
-            if not isinstance(shape, Shape):
-                raise TypeError(f"{where}shapes must be shapes such as Sphere(0.1), got {shape!r}")
-        index = -1 if parent in (None, WORLD, -1) else _find(f"{where}unknown parent", parent, self._index)
+        index = self._body_or_world(f"{where}unknown parent", parent)
         if isinstance(joint, Free) and index >= 0:
             raise ValueError(f"{where}a free joint needs the world as parent, got parent {parent!r}")
-        joint_name = new_name(where, "joint", joint.name, name, self._joints)
+        joint_name = new_name(where, "joint", joint.name, name, self._parts.joints)
+        shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
+        placed = self._place(where, name, len(self._parts.bodies), shapes, fixed=joint.nv == 0 and self._fixed(index))
         numbers = inertia_numbers(where, mass=mass, com=com, inertia=inertia, shapes=shapes, massless=massless)
         joint_rows, q0 = joint_numbers(where, joint, pos=pos, quat=quat)
-        drawn = tuple(shape.detach() for shape in shapes)
-        self._index[name] = self._joints[joint_name] = len(self._bodies)
-        self._bodies.append(Body(name, joint_name, index, joint, massless, drawn, q0, {**numbers, **joint_rows}))
+        dry, dry_rows = dry_friction(where, joint)
+        body = Body(name, joint_name, index, joint, massless, q0, dry, {**numbers, **joint_rows, **dry_rows})
+        self._parts.index[name] = self._parts.joints[joint_name] = len(self._parts.bodies)
+        self._parts.bodies.append(body)
+        self._parts.shapes.update(placed)
         return name
+
+    def add_shape(self, shape: Shape, *, body: str | int | None = None, name: str | None = None) -> str:
+        """Add a shape without mass to `body` (default: the world), in its frame, and return its name.
+
+        name : defaults to `shape.name`, else "<body>/0", "<body>/1", ...
+        """
+        where = f"add_shape({shape.name if name is None and isinstance(shape, Shape) else name!r}): "
+        return self._add_shape(where, shape, self._body_or_world(f"{where}unknown body", body), name)
+
+    def add_ground(
+        self,
+        height: Numbers = 0.0,
+        *,
+        friction: Numbers = 1.0,
+        restitution: Numbers = 0.0,
+        softness: Numbers = 0.0,
+        name: str | None = None,
+    ) -> str:
+        """Add a horizontal plane at z = `height` (m) to the world and return its name (default "ground").
+
+        friction, restitution, softness : as of every shape.
+        """
+        where = "add_ground: "
+        name = new_name(where, "shape", name, "ground", self._parts.shapes)
+        pos = (0.0, 0.0, checked(f"{where}height", height, ()))
+        plane = Plane(pos=pos, friction=friction, restitution=restitution, softness=softness)
+        return self._add_shape(where, plane, -1, name)
+
+    def exclude(self, a: str, b: str) -> None:
+        """Two bodies or two shapes, by name, never touch; "world" for all shapes of the world.
+
+        Not needed for bodies without a joint that moves them against each other, nor for a body and its parent. But a
+        body touches a parent that stands still, as it touches the world.
+        """
+        where = f"exclude({a!r}, {b!r}): "
+        if not isinstance(a, str) or not isinstance(b, str):
+            raise TypeError(f"{where}bodies and shapes go by name, got {a!r} and {b!r}")
+        if a == b:
+            raise ValueError(f"{where}needs two bodies or two shapes, got {a!r} twice")
+        self._parts.excluded.append((self._side(where, a), self._side(where, b)))
 
     def add_site(self, name: str | None = None, *, body: str | int, pos: Numbers = ORIGIN, quat: Numbers = UPRIGHT) -> str:
         """Add a frame fixed in `body`, at `pos` (m) with orientation `quat` (wxyz) in its frame; return its name."""
-        name = new_name(f"add_site({name!r}): ", "site", name, f"site{len(self._sites)}", self._sites)
+        name = new_name(f"add_site({name!r}): ", "site", name, f"site{len(self._parts.sites)}", self._parts.sites)
         where = f"add_site({name!r}): "
         numbers = {
             "site_pos": checked(f"{where}pos", pos, (3,)),
             "site_quat": checked(f"{where}quat", quat, (4,), DIRECTION),
         }
-        self._sites[name] = _Site(_find(f"{where}unknown body", body, self._index), numbers)
+        self._parts.sites[name] = Site(_find(f"{where}unknown body", body, self._parts.index), numbers)
         return name
 
-    def add_motor(self, joint: str | int, *, dof: int = 0, gear: Numbers = 1.0, name: str | None = None) -> str:
-        """Add a motor on one `dof` of a joint (named by joint or body): force (N or N m) = gear * control; return its name."""
-        where = f"add_motor({joint!r}): "
-        index = _find(f"{where}unknown joint", joint, {**self._index, **self._joints})
-        body = self._bodies[index]
-        if not 0 <= dof < body.joint.nv:
-            raise ValueError(f"{where}dof must be below {body.joint.nv}, the dofs of this joint, got {dof}")
-        default = body.joint_name if body.joint.nv == 1 else f"{body.joint_name}_{dof}"
-        name = new_name(where, "motor", name, default, self._motors)
-        self._motors[name] = _Motor(index, dof, {"gear": checked(f"{where}gear", gear, ())})
-        return name
+    def add_motor(
+        self,
+        joint: str | int,
+        *,
+        dof: int = 0,
+        gear: Numbers = 1.0,
+        control_limits: Numbers | None = None,
+        force_limits: Numbers | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add a motor on one `dof` of a joint (named by joint or body) and return its name: joint force = gear * control.
+
+        control_limits, force_limits : (lower, upper), or one positive number for plus and minus; what the control is
+            clipped to, and what the actuator's force (N or N m, before the gear) is kept in. None: no limits.
+        """
+        limits = {"control_limits": control_limits, "force_limits": force_limits}
+        return self._add_actuator("add_motor", MOTOR, joint, dof, gear, 0.0, 0.0, limits, name)
+
+    def add_position(
+        self,
+        joint: str | int,
+        *,
+        kp: Numbers,
+        kd: Numbers = 0.0,
+        dof: int = 0,
+        gear: Numbers = 1.0,
+        control_limits: Numbers | None = None,
+        force_limits: Numbers | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add a servo to one dof: joint force = gear * (kp (control - gear q) - kd gear v); otherwise as `add_motor`.
+
+        kp, kd : N or N m per unit of gear q, and of its rate; integrated implicitly, so that stiff gains stay stable.
+        """
+        limits = {"control_limits": control_limits, "force_limits": force_limits}
+        return self._add_actuator("add_position", POSITION, joint, dof, gear, kp, kd, limits, name)
+
+    def add_velocity(
+        self,
+        joint: str | int,
+        *,
+        kd: Numbers,
+        dof: int = 0,
+        gear: Numbers = 1.0,
+        control_limits: Numbers | None = None,
+        force_limits: Numbers | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add a servo of the rate of one dof: joint force = gear * kd (control - gear v); otherwise as `add_position`."""
+        limits = {"control_limits": control_limits, "force_limits": force_limits}
+        return self._add_actuator("add_velocity", VELOCITY, joint, dof, gear, 0.0, kd, limits, name)
 
     def add_motors(self, gear: Numbers = 1.0) -> tuple[str, ...]:
         """Add one motor per dof of every joint that is neither free nor fixed, in the order of dofs; return their names."""
-        moving = [(i, body.joint) for i, body in enumerate(self._bodies) if not isinstance(body.joint, Free)]
+        moving = [(i, body.joint) for i, body in enumerate(self._parts.bodies) if not isinstance(body.joint, Free)]
         return tuple(self.add_motor(i, dof=dof, gear=gear) for i, joint in moving for dof in range(joint.nv))
 
     def build(self) -> Model:
         """The model, with detached copies of all numbers as its defaults."""
-        return self._model(self._tensors())
+        return assemble(self._parts)[0]
 
     def params(self) -> Params:
         """Parameters in float64 that keep the graph of the tensors given to this scene."""
-        tensors = self._tensors()
-        return Params(self._model(tensors), tensors)
+        return Params(*assemble(self._parts))
 
     def __repr__(self) -> str:
-        return f"Scene({len(self._bodies)} bodies, {len(self._sites)} sites, {len(self._motors)} motors)"
+        return f"Scene({len(self._parts.bodies)} bodies, {len(self._parts.sites)} sites, {len(self._parts.motors)} motors)"
 
-    def _model(self, tensors: dict[str, Tensor]) -> Model:
-        bodies = self._bodies
-        if not bodies:
-            raise ValueError("Scene: build needs at least one body, got none")
-        _check_massless(bodies)
-        v_address = list(itertools.accumulate((body.joint.nv for body in bodies), initial=0))
-        return Model(
-            body_names=tuple(self._index),
-            joint_names=tuple(self._joints),
-            site_names=tuple(self._sites),
-            motor_names=tuple(self._motors),
-            parent=tuple(body.parent for body in bodies),
-            joint_type=tuple(body.joint.code for body in bodies),
-            motor_dof=tuple(v_address[motor.joint] + motor.dof for motor in self._motors.values()),
-            site_body=tuple(site.body for site in self._sites.values()),
-            massless=tuple(body.massless for body in bodies),
-            shapes=tuple(body.shapes for body in bodies),
-            q0=np.concatenate([body.q0 for body in bodies]),
-            defaults=tensors,
-        )
+    def _body_or_world(self, complaint: str, key: str | int | None) -> int:
+        return -1 if key in (None, WORLD, -1) else _find(complaint, key, self._parts.index)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        """Every parameter field, with graph: rows per body, motor or site are stacked, those per q or dof concatenated."""
-        bodies, motors, sites = self._bodies, list(self._motors.values()), list(self._sites.values())
-        owners = {"body": bodies, "q": bodies, "dof": bodies, "motor": motors, "site": sites}
-        tensors: dict[str, Tensor] = {}
-        for field in PARAM_FIELDS:
-            if field.per == "world":
-                tensors[field.name] = self._gravity.clone()
-                continue
-            rows = [owner.numbers[field.name] for owner in owners[field.per]]
-            join = torch.cat if field.per in ("q", "dof") else torch.stack
-            empty = (0,) if field.width == 1 else (0, field.width)
-            tensors[field.name] = join(rows) if rows else torch.zeros(empty, dtype=torch.float64)
-        return tensors
+    def _fixed(self, body: int) -> bool:
+        """Whether no joint moves a body against the world."""
+        while body >= 0 and self._parts.bodies[body].joint.nv == 0:
+            body = self._parts.bodies[body].parent
+        return body < 0
+
+    def _add_shape(self, where: str, shape: Shape, body: int, name: str | None) -> str:
+        home = WORLD if body < 0 else self._parts.bodies[body].name
+        if name is not None and isinstance(shape, Shape):
+            shape = replace(shape, name=name)
+        (name,) = placed = self._place(where, home, body, (shape,), fixed=self._fixed(body))
+        self._parts.shapes.update(placed)
+        return name
+
+    def _place(self, where: str, home: str, body: int, shapes: Sequence[Shape], *, fixed: bool) -> dict[str, PlacedShape]:
+        """Shapes for `body`, called `home`, checked, by name; `where` starts error messages."""
+        placed: dict[str, PlacedShape] = {}
+        count = sum(other.body == body for other in self._parts.shapes.values())
+        for i, shape in enumerate(shapes):
+            if not isinstance(shape, Shape):
+                raise TypeError(f"{where}shapes must be shapes such as Sphere(0.1), got {shape!r}")
+            name = new_name(where, "shape", shape.name, f"{home}/{count + i}", ChainMap(placed, self._parts.shapes))
+            check_plane(where, shape, home, fixed)
+            placed[name] = place(where, name, body, shape)
+        return placed
+
+    def _side(self, where: str, name: str) -> Side:
+        if name in self._parts.index and name in self._parts.shapes:
+            raise ValueError(f"{where}{name!r} is a body and a shape; give the shape another name")
+        if name == WORLD or name in self._parts.index:
+            return Side(body=self._parts.index.get(name, -1))
+        shapes = {shape: i for i, shape in enumerate(self._parts.shapes)}
+        return Side(shape=_find(f"{where}unknown body or shape", name, shapes, also=(*self._parts.index, WORLD)))
+
+    def _add_actuator(
+        self, call: str, code: int, joint: str | int, dof: int, gear: Numbers, kp: Numbers, kd: Numbers,
+        limits: Mapping[str, Numbers | None], name: str | None,
+    ) -> str:  # fmt: skip
+        where = f"{call}({joint!r}): "
+        index = _find(f"{where}unknown joint", joint, {**self._parts.index, **self._parts.joints})
+        body = self._parts.bodies[index]
+        if not 0 <= dof < body.joint.nv:
+            raise ValueError(f"{where}dof must be below {body.joint.nv}, the dofs of this joint, got {dof}")
+        if code == POSITION:
+            check_position(where, body.joint, dof)
+        default = body.joint_name if body.joint.nv == 1 else f"{body.joint_name}_{dof}"
+        name = new_name(where, "motor", name, default, self._parts.motors)
+        self._parts.motors[name] = Actuator(index, dof, code, actuator_numbers(where, code, gear=gear, kp=kp, kd=kd, **limits))
+        return name
 
 
-def _find(complaint: str, key: str | int, known: Mapping[str, int]) -> int:
-    """Index of what is given by name or index."""
+def _switch(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"Scene: {name} must be True or False, got {value!r}")
+    return value
+
+
+def _rule(name: str, rule: str) -> int:
+    if rule not in PAIR_RULES:
+        raise ValueError(f"Scene: {name} must be one of {', '.join(PAIR_RULES)}, got {rule!r}")
+    return PAIR_RULES[rule]
+
+
+def _find(complaint: str, key: str | int, known: Mapping[str, int], *, also: Collection[str] = ()) -> int:
+    """Index of what is given by name or index; `also`: further names to suggest."""
     if isinstance(key, str) and key in known:
         return known[key]
     if isinstance(key, int) and key in known.values():
         return key
-    raise ValueError(f"{complaint} {key!r}; {suggest(key, known)}")
-
-
-def _check_massless(bodies: Sequence[Body]) -> None:
-    """A joint that moves no mass has no acceleration."""
-    carries = [not body.massless for body in bodies]
-    for index in reversed(range(len(bodies))):
-        body = bodies[index]
-        if body.parent >= 0:
-            carries[body.parent] = carries[body.parent] or carries[index]
-        if body.joint.nv > 0 and not carries[index]:
-            raise ValueError(f"build: massless body {body.name!r} moves but carries no body with mass, got mass 0.0")
+    raise ValueError(f"{complaint} {key!r}; {suggest(key, (*also, *known))}")

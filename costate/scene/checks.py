@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import pi
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from torch import Tensor
 
+from costate.scene.codes import MOTOR, POSITION, SIZE_COUNTS, VELOCITY
 from costate.scene.fields import PARAM_FIELDS
 from costate.scene.inertia import to_matrix
-from costate.scene.joints import JOINTS, Prismatic, Revolute
+from costate.scene.joints import JOINTS, Ball, Prismatic, Revolute
 from costate.scene.values import Numbers, numbers, plain
 
 if TYPE_CHECKING:
     from costate.scene.params import Params
 
+Values: TypeAlias = dict[str, np.ndarray]  # parameter field -> [*batch, *shape]
+Owners: TypeAlias = dict[str, list[str]]  # kind of field -> what each of its rows belongs to, in words
+
 TINY = 1e-6  # axes and quaternions shorter than this have no direction
+ANGLE_SLACK = 1e-6  # relative; pi in float32 lies above pi
 TRIANGLE_SLACK = 1e-9  # relative; a thin plate lies exactly on the bound, and rounding must not refuse it
 
 
@@ -48,6 +54,11 @@ FINITE = Rule("must be finite", lambda x: ~np.isfinite(x))
 POSITIVE = Rule("must be positive", lambda x: ~(x > 0))
 NOT_NEGATIVE = Rule("must not be negative", lambda x: x < 0)
 ZERO = Rule("must be zero, the body was declared massless", lambda x: x != 0)
+NO_GAIN = Rule("must be zero for this type of actuator", lambda x: x != 0)
+FRACTION = Rule("must lie between 0 and 1", lambda x: (x < 0) | (x > 1))
+ANGLE = Rule("must be above 0 and at most pi", lambda x: ~(x > 0) | (x > pi * (1 + ANGLE_SLACK)))
+ORDERED = Rule("must be in order, the lower not above the upper", lambda x: x[..., 0] > x[..., 1])
+INCREASING = Rule("must be in order, the lower below the upper", lambda x: ~(x[..., 0] < x[..., 1]))
 DIRECTION = Rule("must not be zero", lambda x: np.linalg.norm(x, axis=-1) < TINY)
 DEFINITE = Rule("must be positive definite", _indefinite)
 TRIANGLE = Rule("must keep the triangle inequality (no principal moment above the sum of the others)", _not_triangle)
@@ -93,26 +104,71 @@ def check_params(params: Params) -> None:
         if offset is not None:
             quat = values["rest"][..., None, start + offset : start + offset + 4]
             _judge("rest quaternion", quat, [f" of joint {name!r}"], 4, DIRECTION)
+    _check_actuators(params, values, owners)
+    _check_contacts(params, values, owners)
 
 
-def _owners(params: Params) -> dict[str, list[str]]:
-    """Per kind of field, what each of its rows belongs to, in words."""
+def _check_actuators(params: Params, values: Values, owners: Owners) -> None:
+    """Gains and limits of actuators, limits and dry friction of joints."""
+    model = params.model
+    kind = np.array(model.actuator_type, dtype=int)
+    for name, driving in (("kp", kind == POSITION), ("kd", kind == VELOCITY)):
+        _judge(name, values[name], owners["motor"], 1, POSITIVE, keep=driving)
+    _judge("kd", values["kd"], owners["motor"], 1, NOT_NEGATIVE, keep=kind == POSITION)
+    for name, without in (("kp", kind != POSITION), ("kd", kind == MOTOR)):
+        _judge(name, values[name], owners["motor"], 1, NO_GAIN, keep=without)
+    for word, per in (("control", "clip"), ("force", "bound")):
+        _judge(f"{word}_lower and {word}_upper", _paired(values, word), owners[per], 2, ORDERED)
+    turning = np.array([model.joint_type[body] == Ball.code for body in model.limit_body], dtype=bool)
+    _judge("limit_lower and limit_upper", _paired(values, "limit"), owners["limit"], 2, INCREASING, keep=~turning)
+    _judge("limit_upper", values["limit_upper"], owners["limit"], 1, ANGLE, keep=turning)
+    _judge("dry_friction", values["dry_friction"], owners["dry"], 1, NOT_NEGATIVE)
+
+
+def _check_contacts(params: Params, values: Values, owners: Owners) -> None:
+    """Frames, sizes and surfaces of the shapes that can touch."""
+    _judge("shape_quat", values["shape_quat"], owners["shape"], 4, DIRECTION)
+    used = np.arange(3) < np.array([SIZE_COUNTS[code] for code in params.model.shape_type], dtype=int)[:, None]
+    size = np.where(used, values["shape_size"], 1.0)
+    _judge("shape_size", size, owners["shape"], 3, POSITIVE, shown=values["shape_size"])
+    for name, rule in (("friction", NOT_NEGATIVE), ("restitution", FRACTION), ("softness", NOT_NEGATIVE)):
+        _judge(name, values[name], owners["shape"], 1, rule)
+
+
+def _paired(values: Values, word: str) -> np.ndarray:
+    """Lower and upper limits side by side [*batch, count, 2]."""
+    return np.stack(np.broadcast_arrays(values[f"{word}_lower"], values[f"{word}_upper"]), -1)
+
+
+def _owners(params: Params) -> Owners:
+    """Who owns each row of each kind of field."""
     model = params.model
     joints = [(f" of joint {name!r}", JOINTS[code]) for name, code in zip(model.joint_names, model.joint_type, strict=True)]
+    dofs = [owner for owner, joint in joints for _ in range(joint.nv)]
+    motors = [f" of motor {name!r}" for name in model.motor_names]
     return {
         "world": [""],
         "body": [f" of body {name!r}" for name in model.body_names],
         "q": [owner for owner, joint in joints for _ in range(joint.nq)],
-        "dof": [owner for owner, joint in joints for _ in range(joint.nv)],
-        "motor": [f" of motor {name!r}" for name in model.motor_names],
+        "dof": dofs,
+        "motor": motors,
+        "clip": [motor for motor, index in zip(motors, model.clip, strict=True) if index >= 0],
+        "bound": [motor for motor, index in zip(motors, model.bound, strict=True) if index >= 0],
+        "limit": [joints[body][0] for body in model.limit_body],
+        "dry": [dofs[dof] for dof in model.dry_dof],
+        "shape": [f" of shape {name!r}" for name in model.shape_names],
         "site": [f" of site {name!r}" for name in model.site_names],
     }
 
 
 def _judge(
-    name: str, values: np.ndarray, owners: Sequence[str], width: int, *rules: Rule, keep: np.ndarray | None = None
-) -> None:
-    """Hold values [*batch, count] (or [*batch, count, width]), owned by `owners`, to `rules` where `keep`."""
+    name: str, values: np.ndarray, owners: Sequence[str], width: int, *rules: Rule, keep: np.ndarray | None = None,
+    shown: np.ndarray | None = None,
+) -> None:  # fmt: skip
+    """Hold values [*batch, count] (or [*batch, count, width]), owned by `owners`, to `rules` where `keep`.
+
+    `shown` : what error messages show instead of the values.
+    """
     if values.size == 0:
         return
     rows = values[..., None] if width == 1 else values
@@ -123,6 +179,6 @@ def _judge(
             mask = mask & keep
         if mask.any():
             *world, item = np.argwhere(mask)[0].tolist()
-            value = plain(values[(*world, item)])
+            value = plain((values if shown is None else shown)[(*world, item)])
             where = f" in world {world[0] if len(world) == 1 else tuple(world)}" if world else ""
             raise ValueError(f"params: {name}{owners[item]} {rule.text}, got {value}{where}")

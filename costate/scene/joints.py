@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from costate.scene.values import Numbers
@@ -17,6 +17,7 @@ class Joint:
     name : defaults to the name of the body.
     damping : N s/m or N m s/rad, one number or `nv` numbers; integrated implicitly.
     armature : rotor inertia, kg or kg m^2, one number or `nv` numbers, added to the diagonal of the mass matrix.
+    friction : dry, the force (N) or torque (N m) up to which it holds, one number or `nv` numbers; zeros add nothing.
     stiffness : spring, N/m or N m/rad, one number for the joint.
     rest : where the spring is at rest, `nq` numbers; defaults to zero, for `Free` to the initial pose.
     initial : default of the state, `nq` numbers; part of no gradient.
@@ -30,6 +31,7 @@ class Joint:
     name: str | None = None
     damping: Numbers = 0.0
     armature: Numbers = 0.0
+    friction: Numbers = 0.0
     stiffness: Numbers = 0.0
     rest: Numbers | None = None
     initial: Numbers | None = None
@@ -49,27 +51,33 @@ class Fixed(Joint):
 
 @dataclass(frozen=True)
 class Revolute(Joint):
-    """Turn by q (rad) about `axis` through `anchor` (m), both in the body frame."""
+    """Turn by q (rad) about `axis` through `anchor` (m), both in the body frame; `limits` (lower, upper) keep q (rad)."""
 
     code, nq, nv = 1, 1, 1
     axis: Numbers = (0.0, 0.0, 1.0)
     anchor: Numbers = (0.0, 0.0, 0.0)
+    limits: Numbers | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Prismatic(Joint):
-    """Slide by q (m) along `axis`, in the body frame."""
+    """Slide by q (m) along `axis`, in the body frame; `limits` (lower, upper) keep q (m)."""
 
     code, nq, nv = 2, 1, 1
     axis: Numbers = (0.0, 0.0, 1.0)
+    limits: Numbers | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Ball(Joint):
-    """Turn freely about `anchor` (m, body frame). q: quaternion wxyz; v: angular velocity (rad/s) in body axes."""
+    """Turn freely about `anchor` (m, body frame). q: quaternion wxyz; v: angular velocity (rad/s) in body axes.
+
+    `limit` : largest angle of rotation (rad), above 0 and at most pi.
+    """
 
     code, nq, nv, quaternion = 3, 4, 3, 0
     anchor: Numbers = (0.0, 0.0, 0.0)
+    limit: Numbers | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

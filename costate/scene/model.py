@@ -29,13 +29,23 @@ class Model:
 
     Attributes
     ----------
-    body_names, joint_names, site_names, motor_names : names by index.
+    body_names, joint_names, site_names, motor_names, shape_names : names by index.
     parent : index of each body's parent, -1 for the world.
     joint_type : joint code of each body (fixed 0, revolute 1, prismatic 2, ball 3, free 4, planar 5).
-    motor_dof : index in v that each motor drives.
+    motor_dof : index in v that each motor (of any type: all actuators count) drives.
+    actuator_type : motor 0, position 1, velocity 2.
+    clip, bound : index of each motor in the fields of control limits and of force limits, -1 where it has none.
+    limit_body, limit_dof : of each limited joint its index and its (first) index in v.
+    dry_dof : indices in v that have dry friction.
+    shape_body, shape_type : of each shape that may touch another its body (-1 the world) and its code (plane 0, sphere 1,
+        capsule 2, box 3).
+    pairs : pairs (a, b) of shapes that may touch, a < b.
+    friction_rule, restitution_rule : how the coefficients of two shapes become one (geometric mean 0, maximum 1, minimum 2,
+        arithmetic mean 3, product 4).
+    max_contacts : most contacts of one world at a time, -1 for the engine's choice.
     site_body : index of the body that carries each site.
     massless : whether each body was declared without mass.
-    shapes : the solids of each body, in plain floats.
+    shapes, world_shapes : all shapes of each body and of the world, in plain floats.
     q0 : default configuration [nq], read-only.
     defaults : parameter field -> float64 tensor of its shape; not to be written to.
     """
@@ -44,12 +54,26 @@ class Model:
     joint_names: tuple[str, ...]
     site_names: tuple[str, ...]
     motor_names: tuple[str, ...]
+    shape_names: tuple[str, ...]
     parent: tuple[int, ...]
     joint_type: tuple[int, ...]
     motor_dof: tuple[int, ...]
+    actuator_type: tuple[int, ...]
+    clip: tuple[int, ...]
+    bound: tuple[int, ...]
+    limit_body: tuple[int, ...]
+    limit_dof: tuple[int, ...]
+    dry_dof: tuple[int, ...]
+    shape_body: tuple[int, ...]
+    shape_type: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+    friction_rule: int
+    restitution_rule: int
+    max_contacts: int
     site_body: tuple[int, ...]
     massless: tuple[bool, ...]
     shapes: tuple[tuple[Shape, ...], ...]
+    world_shapes: tuple[Shape, ...]
     q0: np.ndarray
     defaults: Mapping[str, Tensor]
 
@@ -77,7 +101,7 @@ class Model:
 
     @cached_property
     def nu(self) -> int:
-        """Number of motors, the length of a control."""
+        """Number of motors of all types, the length of a control."""
         return len(self.motor_dof)
 
     @cached_property
@@ -111,13 +135,17 @@ class Model:
     @cached_property
     def field_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Parameter field -> its shape in one world."""
-        counts = {"body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "site": self.ns}
+        counts = {
+            "body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "clip": sum(i >= 0 for i in self.clip),
+            "bound": sum(i >= 0 for i in self.bound), "limit": len(self.limit_body), "dry": len(self.dry_dof),
+            "shape": len(self.shape_body), "site": self.ns,
+        }  # fmt: skip
         return MappingProxyType({field.name: field_shape(field, counts) for field in PARAM_FIELDS})
 
     @cached_property
-    def topology(self) -> tuple[tuple[int, ...], ...]:
+    def topology(self) -> tuple[Any, ...]:
         """All that is not a number or a name: models that agree in it can exchange states and parameters."""
-        return (self.parent, self.joint_type, self.motor_dof, self.site_body, tuple(map(int, self.massless)))
+        return tuple(getattr(self, name) for name in _TOPOLOGY)
 
     @cached_property
     def engine(self) -> Engine:
@@ -146,6 +174,10 @@ class Model:
         """Index of the motor called `name`."""
         return _find("motor", name, self.motor_names)
 
+    def shape(self, name: str) -> int:
+        """Index of the shape called `name`, in the fields per shape; only shapes that may touch another have one."""
+        return _find("shape that may touch another is", name, self.shape_names)
+
     def integrate(self, q: Any, dq: Any) -> Any:
         """Move q [..., nq] by the tangent vector dq [..., nv]."""
         from costate.dynamics import integrate
@@ -170,7 +202,8 @@ class Model:
             rows.append((str(i), body, parent, joint, kind.__name__.lower(), q, v, mass))
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join((repr(self), *table))
+        contacts = f"{len(self.shape_body)} shapes in {len(self.pairs)} pairs that may touch"
+        return "\n".join((repr(self), *table, *([contacts] if self.pairs else [])))
 
     def __repr__(self) -> str:
         return f"Model(nb={self.nb}, nq={self.nq}, nv={self.nv}, nu={self.nu}, ns={self.ns})"
@@ -192,6 +225,10 @@ class Model:
         return _rebuild, ({**state, "defaults": dict(self.defaults)},)
 
 
+_TOPOLOGY = (
+    "parent", "joint_type", "massless", "motor_dof", "actuator_type", "clip", "bound", "limit_body", "limit_dof", "dry_dof",
+    "shape_body", "shape_type", "pairs", "friction_rule", "restitution_rule", "max_contacts", "site_body",
+)  # fmt: skip
 _COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "defaults"))
 
 

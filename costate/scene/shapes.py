@@ -1,4 +1,7 @@
-"""Solid shapes and their inertia, in torch: gradients flow to sizes, density, mass, position and orientation."""
+"""Shapes: what bodies touch each other with, and solids that give them inertia.
+
+Inertia is computed in torch: gradients flow to sizes, density, mass, position and orientation.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,44 @@ Inertia: TypeAlias = tuple[Tensor, Tensor, Tensor]
 Sizes: TypeAlias = dict[str, tuple[int, ...]]
 S = TypeVar("S", bound="Shape")
 
+NOT_NUMBERS = ("collide", "group", "mask", "name")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A homogeneous solid in the body frame: `density` (kg/m^3) unless `mass` (kg), centre `pos` (m), `quat` wxyz."""
+    """A homogeneous solid in the frame of its body (or the world), and the surface that touches other shapes.
 
+    Parameters
+    ----------
+    density, mass : kg/m^3, or kg where `mass` is given.
+    pos, quat : centre (m) and orientation (wxyz).
+    friction : Coulomb's coefficient, 0 or more; the scene's `friction_rule` makes one of the two that touch.
+    restitution : rebound speed over impact speed, 0 to 1; combined by `restitution_rule`.
+    softness : how far a resting contact sinks in per normal force, m/N; those of the two that touch add up. 0 is rigid.
+    collide : whether it touches anything at all.
+    group, mask : bits; two shapes touch if the group of one has a bit in common with the mask of the other.
+    name : for `exclude` and `Model.shape`; defaults to "<body>/0", "<body>/1", ...
+    """
+
+    code: ClassVar[int | None] = None  # of the engine; None: no contact yet
     sizes: ClassVar[Sizes]  # size fields and their shapes
 
     density: Numbers = 1000.0
     mass: Numbers | None = None
     pos: Numbers = (0.0, 0.0, 0.0)
     quat: Numbers = (1.0, 0.0, 0.0, 0.0)
+    friction: Numbers = 1.0
+    restitution: Numbers = 0.0
+    softness: Numbers = 0.0
+    collide: bool = True
+    group: int = 1
+    mask: int = -1
+    name: str | None = None
 
     def inertia(self, *, where: str = "") -> Inertia:
         """Mass (kg), centre of mass [3] (m), inertia [6] (kg m^2) about it in body axes; `where` starts error messages."""
         where = f"{where}{type(self).__name__}"
-        sizes = [checked(f"{where} {name}", getattr(self, name), shape, POSITIVE) for name, shape in self.sizes.items()]
+        sizes = self.measure(where=where)
         pos = checked(f"{where} pos", self.pos, (3,))
         turn = rotation(checked(f"{where} quat", self.quat, (4,), DIRECTION))
         volume, moments = self._unit(*sizes)
@@ -43,9 +68,13 @@ class Shape:
             mass = checked(f"{where} mass", self.mass, (), NOT_NEGATIVE)
         return mass, pos, to_six(mass * (turn * moments) @ turn.T)
 
+    def measure(self, *, where: str) -> list[Tensor]:
+        """The sizes (m) as float64 tensors with graph, in the order of `sizes`; `where` starts error messages."""
+        return [checked(f"{where} {name}", getattr(self, name), shape, POSITIVE) for name, shape in self.sizes.items()]
+
     def detach(self: S) -> S:
         """The same shape in plain floats, without graph."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS}
         return replace(self, **{name: plain(value) for name, value in values.items() if value is not None})
 
     def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,9 +83,26 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Plane(Shape):
+    """Infinite plane through `pos` with z of its frame as normal, solid below, without mass; on what never moves."""
+
+    code: ClassVar[int | None] = 0
+    sizes: ClassVar[Sizes] = {}
+
+    def inertia(self, *, where: str = "") -> Inertia:
+        """No mass, and no inertia; `where` starts error messages."""
+        if self.mass is not None:
+            raise ValueError(f"{where}Plane has no mass, got mass {plain(self.mass)}")
+        pos = checked(f"{where}Plane pos", self.pos, (3,))
+        checked(f"{where}Plane quat", self.quat, (4,), DIRECTION)
+        return pos.new_zeros(()), pos, pos.new_zeros(6)
+
+
+@dataclass(frozen=True)
 class Sphere(Shape):
     """Ball of `radius` (m)."""
 
+    code: ClassVar[int | None] = 1
     sizes: ClassVar[Sizes] = {"radius": ()}
     radius: Numbers
 
@@ -69,6 +115,7 @@ class Sphere(Shape):
 class Box(Shape):
     """Cuboid with `half` extents [3] (m)."""
 
+    code: ClassVar[int | None] = 3
     sizes: ClassVar[Sizes] = {"half": (3,)}
     half: Numbers
 
@@ -107,6 +154,7 @@ class Cylinder(Shape):
 class Capsule(Shape):
     """Cylinder as above with half a sphere of `radius` (m) on each end."""
 
+    code: ClassVar[int | None] = 2
     sizes: ClassVar[Sizes] = {"radius": (), "half_length": ()}
     radius: Numbers
     half_length: Numbers

@@ -5,7 +5,9 @@ inertia       I = tr(S) 1 - S,  S = L L^T,  L lower triangular with an exponenti
               log_cholesky = (log L00, log L11, log L22, L10, L20, L21).
               S is the second moment of the mass distribution. It is positive definite exactly if the principal
               moments of I are positive and keep the triangle inequality (Rucker & Wensing 2022).
-damping, stiffness, armature: exp(log_...) where they are positive; zeros stay zero.
+damping, stiffness, armature, friction, softness, dry_friction, kp, kd, shape_size:
+              exp(log_...) where they are positive; zeros stay zero.
+restitution   1 / (1 + exp(-logit_restitution)) where it lies between 0 and 1; zeros and ones stay.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from costate.scene.inertia import to_matrix
 if TYPE_CHECKING:
     from costate.scene.params import Params
 
-LOGARITHMIC = ("mass", "damping", "stiffness", "armature")
+LOGARITHMIC = (
+    "mass", "damping", "stiffness", "armature", "friction", "softness", "dry_friction", "kp", "kd", "shape_size",
+)  # fmt: skip
 BOUNDARY = 1e-12  # relative; second moments flatter than this have no usable logarithm
 
 
@@ -31,8 +35,9 @@ class Unconstrained:
 
     Attributes
     ----------
-    tensors : log_mass [*batch, n], log_cholesky [*batch, n, 6] of the n bodies with mass; log_damping, log_stiffness,
-        log_armature [*batch, n] of the n positive entries; any other field under its own name and shape.
+    tensors : log_mass [*batch, n], log_cholesky [*batch, n, 6] of the n bodies with mass; log_damping, log_friction, ...
+        [*batch, n] of the n positive entries, logit_restitution [*batch, n] of the n entries between 0 and 1; any other
+        field under its own name and shape.
     """
 
     def __init__(self, params: Params, fields: Selection = ("mass", "inertia")) -> None:
@@ -59,37 +64,51 @@ class Unconstrained:
     def _decode(self, field: str, index: Tensor) -> Tensor:
         leaf = self.tensors[_key(field)]
         if field == "inertia":
-            return _scatter(_inertia(leaf), index, self._base.model.nb, dim=-2)
-        if field in LOGARITHMIC:
-            return _scatter(leaf.exp(), index, self._base[field].shape[-1], dim=-1)
-        return leaf
+            return _insert(self._base[field].detach(), index, _inertia(leaf), dim=-2)
+        if field not in LOGARITHMIC and field != "restitution":
+            return leaf
+        value = _insert(_flat(self._base, field), index, leaf.exp() if field in LOGARITHMIC else leaf.sigmoid(), dim=-1)
+        return value.reshape(value.shape[:-1] + self._base.model.field_shapes[field])
 
 
 def _key(field: str) -> str:
-    return "log_cholesky" if field == "inertia" else f"log_{field}" if field in LOGARITHMIC else field
+    if field == "inertia":
+        return "log_cholesky"
+    return f"log_{field}" if field in LOGARITHMIC else "logit_restitution" if field == "restitution" else field
 
 
 def _index(params: Params, field: str) -> Tensor:
-    """Which entries of `field` get coordinates: bodies with mass, numbers that are positive (in all worlds), or all."""
+    """Which entries of `field` get coordinates: bodies with mass, numbers inside their range (in all worlds), or all."""
     if field in ("mass", "inertia"):
         return torch.tensor(params.model.massless).logical_not().nonzero().flatten()
-    value = params[field].detach()
-    if field not in LOGARITHMIC:
+    value = _flat(params, field)
+    if field not in LOGARITHMIC and field != "restitution":
         return torch.arange(value.shape[-1])
-    positive = value > 0
-    used = positive.reshape(prod(value.shape[:-1]), value.shape[-1]).any(0)
+    inside = value > 0 if field in LOGARITHMIC else (value > 0) & (value < 1)
+    used = inside.reshape(prod(value.shape[:-1]), value.shape[-1]).any(0)
+    got = params[field].tolist()
     if not used.any():
-        raise ValueError(f"unconstrained: no entry of {field} is positive, so none has a logarithm, got {value.tolist()}")
-    if (positive != used).any():
-        raise ValueError(f"unconstrained: entries of {field} are zero in some worlds only, got {value.tolist()}")
+        none = "is positive, so none has a logarithm" if field in LOGARITHMIC else "lies between 0 and 1, so none can move"
+        raise ValueError(f"unconstrained: no entry of {field} {none}, got {got}")
+    if (inside != used).any():
+        edge = "zero" if field in LOGARITHMIC else "0 or 1"
+        raise ValueError(f"unconstrained: entries of {field} are {edge} in some worlds only, got {got}")
     return used.nonzero().flatten()
 
 
+def _flat(params: Params, field: str) -> Tensor:
+    """The numbers of `field` [*batch, n], detached."""
+    value, lead = params[field].detach(), params[field].ndim - len(params.model.field_shapes[field])
+    return value.reshape(*value.shape[:lead], prod(value.shape[lead:]))
+
+
 def _encode(params: Params, field: str, index: Tensor) -> Tensor:
-    value = params[field].detach()
     if field == "inertia":
-        return _log_cholesky(params, value.index_select(-2, index), index)
-    return value.index_select(-1, index).log() if field in LOGARITHMIC else value
+        return _log_cholesky(params, params[field].detach().index_select(-2, index), index)
+    if field not in LOGARITHMIC and field != "restitution":
+        return params[field].detach()
+    value = _flat(params, field).index_select(-1, index)
+    return value.log() if field in LOGARITHMIC else value.logit()
 
 
 def _log_cholesky(params: Params, six: Tensor, index: Tensor) -> Tensor:
@@ -116,10 +135,6 @@ def _inertia(log_cholesky: Tensor) -> Tensor:
     return torch.stack((yy + zz, xx + zz, xx + yy, -xy, -xz, -yz), -1)
 
 
-def _scatter(rows: Tensor, index: Tensor, count: int, *, dim: int) -> Tensor:
-    """`rows` placed at `index` of `count` entries along `dim`, zeros elsewhere."""
-    if len(index) == count:
-        return rows
-    shape = list(rows.shape)
-    shape[dim] = count
-    return rows.new_zeros(shape).index_copy(dim, index, rows)
+def _insert(base: Tensor, index: Tensor, rows: Tensor, *, dim: int) -> Tensor:
+    """`base` with `rows` at `index` along `dim`."""
+    return rows if len(index) == base.shape[dim] else base.index_copy(dim, index, rows)

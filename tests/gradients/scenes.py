@@ -17,7 +17,7 @@ SPARSE, ARTICULATED = 0, 1  # the two ways to solve with the mass matrix
 
 def every_joint() -> cs.Scene:
     """All six joint types, springs, damping, armature, motors, sites, two trees, and massless bodies that stack joints."""
-    scene = cs.Scene(gravity=(0.3, -0.5, -9.7))
+    scene = cs.Scene(gravity=(0.3, -0.5, -9.7), collisions=False)
     scene.add_body("base", joint=cs.Free(damping=0.1, stiffness=3.0, armature=0.02), pos=(0.1, 0.2, 1.0), shapes=BOX)
     hip = cs.Revolute((0.2, 1.0, -0.3), anchor=(0.05, 0.02, 0.1), damping=0.2, armature=0.05, stiffness=2.0, rest=(0.4,))
     scene.add_body("hip", parent="base", joint=hip, pos=(0.2, 0.1, 0.0), quat=(0.9, 0.3, 0.1, -0.2), shapes=ROD)
@@ -41,7 +41,7 @@ def every_joint() -> cs.Scene:
 
 def chain(links: int = 12) -> cs.Scene:
     """A deep chain of revolute and ball joints on a fixed foot."""
-    scene = cs.Scene()
+    scene = cs.Scene(collisions=False)
     scene.add_body("foot", joint=cs.Fixed(), pos=(0.1, 0.0, 0.5), quat=(0.9, 0.1, 0.0, 0.2), shapes=BOX)
     for i in range(links):
         options = {"damping": 0.05, "armature": 0.01, "stiffness": 0.3}
@@ -66,7 +66,7 @@ def arm() -> cs.Scene:
 
 def quadruped() -> cs.Scene:
     """A trunk with four legs of three motors each: 18 dofs."""
-    scene = cs.Scene()
+    scene = cs.Scene(collisions=False)
     scene.add_body("trunk", joint=cs.Free(), pos=(0, 0, 0.5), shapes=cs.Box((0.25, 0.12, 0.06), density=1500.0))
     for name, x, y in (("fl", 0.2, 0.1), ("fr", 0.2, -0.1), ("rl", -0.2, 0.1), ("rr", -0.2, -0.1)):
         hip = cs.Revolute((1, 0, 0), damping=0.1, armature=0.01)
@@ -87,6 +87,11 @@ def build(name: str, form: int = -1) -> cs.Model:
     model = SCENES[name]().build()
     model.__dict__["engine"] = Engine(model, form=form)
     return model
+
+
+def free_fields(model: cs.Model) -> tuple[str, ...]:
+    """Parameter fields that a model has and that may take other values: the gains of plain motors are always zero."""
+    return tuple(name for name, value in model.defaults.items() if value.numel() and name not in ("kp", "kd"))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -116,6 +121,8 @@ def random_params(model: cs.Model, gen: torch.Generator, *batch: int) -> cs.Para
             shaken = value * (factor if name == "mass" else factor.unsqueeze(-1))
         elif name == "com":
             shaken = torch.where(torch.tensor(model.massless).unsqueeze(-1), value, shaken)
+        elif name in ("kp", "kd"):  # zero for motors
+            shaken = value.expand(*batch, *value.shape)
         elif name in ("stiffness", "damping", "armature"):
             shaken = value + 0.1 + 0.05 * normal(gen, *batch, *value.shape).tanh()
         fields[name] = shaken.contiguous()

@@ -25,7 +25,7 @@ START = {
 
 def scene(length, radius, density, offset, stiffness, damping, twist, gear) -> cs.Scene:
     """A swinging arm. `length` sets mass, inertia and centre of mass of every link, and where the next joint is."""
-    scene = cs.Scene()
+    scene = cs.Scene(collisions=False)
     scene.add_body("base", joint=cs.Free(), pos=(0, 0, 1), shapes=cs.Box((length / 2, 0.1, radius), density=density))
     for i in range(3):
         rod = cs.Capsule(radius, length / 2, density=density, pos=(offset, 0, -length / 2))

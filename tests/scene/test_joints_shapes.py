@@ -7,7 +7,21 @@ import numpy as np
 import pytest
 import torch
 
-from costate.scene import Ball, Box, Capsule, Cylinder, Ellipsoid, Fixed, Free, Planar, Prismatic, Revolute, Sphere, combine
+from costate.scene import (
+    Ball,
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Fixed,
+    Free,
+    Planar,
+    Plane,
+    Prismatic,
+    Revolute,
+    Sphere,
+    combine,
+)
 from costate.scene.inertia import to_matrix, to_six
 from costate.scene.joints import JOINTS
 
@@ -123,6 +137,17 @@ def test_detach_leaves_plain_floats():
     shape = Capsule(0.1, length / 2, pos=(0, 0, length / 2)).detach()
     assert shape == Capsule(0.1, 0.25, pos=(0.0, 0.0, 0.25))
     assert isinstance(shape.half_length, float)
+
+
+def test_detach_keeps_what_is_no_number():
+    shape = Sphere(torch.tensor(0.5), friction=torch.tensor(0.25), name="x", collide=False, group=6, mask=-2)
+    assert shape.detach() == Sphere(0.5, friction=0.25, name="x", collide=False, group=6, mask=-2)
+
+
+def test_codes_and_planes():
+    assert [kind.code for kind in (Plane, Sphere, Capsule, Box, Cylinder, Ellipsoid)] == [0, 1, 2, 3, None, None]
+    mass, _, inertia = Plane(pos=(0, 0, 1)).inertia()
+    assert mass == 0 and not inertia.any()
 
 
 def test_six_and_matrix_are_inverse():

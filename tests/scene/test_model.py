@@ -13,7 +13,7 @@ from costate.scene import Ball, Box, Free, Model, Revolute, Scene, Sphere
 
 
 def scene(mass=1.0) -> Scene:
-    scene = Scene()
+    scene = Scene(collisions=False)
     scene.add_body("base", joint=Free(), pos=(0, 0, 1), shapes=Box((0.1, 0.2, 0.3)))
     scene.add_body("link1", parent="base", joint=Revolute((0, 1, 0), name="knee"), mass=mass, inertia=(1, 1, 1))
     scene.add_body("frame", parent="link1", joint=Ball(), massless=True)
