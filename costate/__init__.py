@@ -12,6 +12,8 @@ from costate.dynamics import (
     momentum,
     point_jacobian,
 )
+from costate.info import Contacts, Info, Rows, Status
+from costate.report import GradientReport
 from costate.scene import (
     Ball,
     Box,
@@ -23,20 +25,22 @@ from costate.scene import (
     Model,
     Params,
     Planar,
+    Plane,
     Prismatic,
     Revolute,
     Scene,
     Sphere,
     Unconstrained,
 )
-from costate.sim import Info, Simulator
+from costate.sim import Simulator
+from costate.solver import PGS, Contact
 from costate.state import State, Trajectory
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Info", "Kinematics", "Model", "Params", "Planar",
-    "Prismatic", "Revolute", "Scene", "Simulator", "Sphere", "State", "Trajectory", "Unconstrained", "centre_of_mass", "energy",
-    "forward_dynamics", "get_num_threads", "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum",
-    "point_jacobian", "set_num_threads",
+    "PGS", "Ball", "Box", "Capsule", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free", "GradientReport", "Info",
+    "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State",
+    "Status", "Trajectory", "Unconstrained", "centre_of_mass", "energy", "forward_dynamics", "get_num_threads",
+    "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "set_num_threads",
 ]  # fmt: skip

@@ -10,17 +10,20 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from costate import batch as b
-from costate.autodiff.torch import scale_gradient, transforming
+from costate.autodiff.costate import clip_gradient, scale_gradient
+from costate.autodiff.torch import STATUS, transforming
+from costate.info import Status, join_status, may_overflow, warn_overflow
+from costate.scene.joints import JOINTS
 from costate.state import State, Trajectory
 
 if TYPE_CHECKING:
-    from costate.scene import Params
+    from costate.scene import Model, Params
     from costate.sim import Policy, Simulator
 
 
 def rollout_policy(
     sim: Simulator, state: State, policy: Policy, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any,
-    carry: Any, decay: float, truncate: int | None,
+    carry: Any, decay: float, truncate: int | None, clip: float | None,
 ) -> Trajectory:  # fmt: skip
     """policy(state, carry, t) -> control or (control, carry), `steps` times; see Simulator.rollout."""
     if steps is None:
@@ -29,8 +32,12 @@ def rollout_policy(
         raise TypeError("a rollout with a policy takes torch tensors; state.torch() makes them from numpy arrays")
     params = b.check_params(sim.model, params)
     lead = {"q": state.q.shape[:-1], "v": state.v.shape[:-1], "params": params.batch_shape, "dt": getattr(dt, "shape", ())}
-    varies = b.varies(external, steps, b.broadcast(lead))
-    states, controls = [state], []
+    batch = b.broadcast(lead)
+    varies = b.varies(external, steps, batch)
+    quaternions = _quaternions(sim.model)
+    if clip is not None:
+        state = State(*(x.expand(*batch, -1) for x in state))
+    states, controls, status = [state], [], []
     diverged_at: Tensor | None = None
     for t in range(steps):
         # what the past may hear of the future: all of it, a part, or nothing
@@ -38,18 +45,31 @@ def rollout_policy(
             state, carry = _map(Tensor.detach, (state, carry))
         elif decay != 1.0:
             state, carry = _map(lambda x: scale_gradient(x, decay), (state, carry))
+        if clip is not None and sim.model.nv:
+            state = State(*clip_gradient(*state, quaternions, clip))
         control, carry = _control(policy(state, carry, t), carry)
         wrench = external[t] if varies else external
-        new, at = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps)
-        diverged_at, state = _hold(diverged_at, at, t, steps, state, new)
+        done = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps, detail=STATUS)
+        diverged_at, state = _hold(diverged_at, done.at, t, steps, state, done.state)
         states.append(state)
         controls.append(control)
+        status.append(done.detail[0])
     first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
     assert diverged_at is not None
     # a world that diverged gives no gradient at all, not even through the steps before
     whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
     whole = whole.where(gone, whole) if transforming() or bool(gone.any()) else whole
-    return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry)
+    joined = join_status(status)
+    if may_overflow(sim.model):
+        warn_overflow(sim.model, joined, "rollout", stacklevel=5)
+    told = Status(joined.reshape(*diverged_at.shape, -1))
+    return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry, told)
+
+
+def _quaternions(model: Model) -> tuple[int, ...]:
+    """Where quaternions start in q."""
+    starts = ((JOINTS[code].quaternion, at) for code, at in zip(model.joint_type, model.q_address, strict=True))
+    return tuple(at + start for start, at in starts if start is not None)
 
 
 def _control(out: Any, carry: Any) -> tuple[Any, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.info import Status
+
 
 class State(NamedTuple):
     """Positions and velocities, laid out as MuJoCo's qpos and qvel: q [..., nq], v [..., nv]. Torch tensors or numpy arrays."""
@@ -51,6 +53,7 @@ class Trajectory:
     diverged_at : [...] int, how many control steps stayed finite; T where all did.
     controls : [T, ..., nu], or None where there were none.
     carry : what the policy carried out of the last step.
+    status : `Status` [...] of the solves, over all steps.
     """
 
     q: Any
@@ -58,6 +61,7 @@ class Trajectory:
     diverged_at: Any
     controls: Any = None
     carry: Any = None
+    status: Any = None
 
     @property
     def diverged(self) -> Any:
@@ -83,10 +87,11 @@ class Trajectory:
         return replace(self, **fields)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write q, v, diverged_at and controls to a numpy .npz file; the carry is not written."""
+        """Write q, v, diverged_at, controls and status to a numpy .npz file; the carry is not written."""
+        given = {**vars(self), "status": None if self.status is None else self.status.numbers}
         arrays = {
             name: np.asarray(x.detach() if isinstance(x, Tensor) else x)
-            for name, x in vars(self).items()
+            for name, x in given.items()
             if x is not None and name != "carry"
         }
         with open(path, "wb") as file:
@@ -99,6 +104,8 @@ class Trajectory:
             missing = {"q", "v", "diverged_at"} - set(file.files)
             if missing:
                 raise ValueError(f"{path}: not a trajectory, {', '.join(sorted(missing))} missing")
-            return cls(
-                **{name: torch.from_numpy(file[name]) for name in ("q", "v", "diverged_at", "controls") if name in file.files}
-            )
+            names = ("q", "v", "diverged_at", "controls", "status")
+            fields: dict[str, Any] = {name: torch.from_numpy(file[name]) for name in names if name in file.files}
+        if "status" in fields:
+            fields["status"] = Status(fields["status"])
+        return cls(**fields)

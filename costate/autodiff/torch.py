@@ -22,6 +22,8 @@ from torch.autograd import Function
 
 from costate._native.cpu import Engine, Op
 
+Options = tuple[float, ...]  # of the solver, see costate/solver.py
+
 
 def _array(x: Tensor | None) -> np.ndarray | None:
     """The tensor's memory as numpy, contiguous; no copy where it is contiguous already."""
@@ -70,7 +72,7 @@ class _Adjoint(Function):
         )
 
 
-def _apply(function: type[Function], *args: Any) -> Any:
+def apply(function: type[Function], *args: Any) -> Any:
     """function.apply(*args); outside functional transforms without torch's inspection of the signature, which is slow."""
     if transforming():
         return function.apply(*args)
@@ -78,33 +80,35 @@ def _apply(function: type[Function], *args: Any) -> Any:
 
 
 class _Instant(Function):
-    """Any Op of one instant: inputs [worlds or 1, n] -> outputs [worlds, n]."""
+    """Any Op of one instant: inputs [worlds or 1, n] -> outputs [worlds, n]. Only linearisations take the solver's options."""
 
     @staticmethod
-    def forward(engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(engine: Engine, op: Op, options: Options | None, *inputs: Tensor | None) -> tuple[Tensor, ...]:
         worlds, first = _worlds(inputs), _first(inputs)
         outputs = tuple(first.new_empty((worlds, n)) for n in engine.outputs[op])
-        engine.tree.op(op, worlds, _arrays(inputs), _arrays(outputs))
+        engine.tree.op(op, worlds, _arrays(inputs), _arrays(outputs), options)
         return outputs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.engine, ctx.op = inputs[0], inputs[1]
-        ctx.save_for_backward(*inputs[2:])
+        ctx.save_for_backward(*inputs[3:])
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *output_bars: Tensor | None) -> tuple[Any, ...]:
-        wanted = tuple(ctx.needs_input_grad[2:])
+        wanted = tuple(ctx.needs_input_grad[3:])
         if not any(wanted) or all(bar is None for bar in output_bars):
-            return (None,) * (2 + len(wanted))
-        bars = iter(_apply(_InstantAdj, ctx.engine, ctx.op, wanted, *ctx.saved_tensors, *output_bars))
-        return (None, None, *(next(bars) if want else None for want in wanted))
+            return (None,) * (3 + len(wanted))
+        bars = iter(apply(_InstantAdj, ctx.engine, ctx.op, wanted, *ctx.saved_tensors, *output_bars))
+        return (None, None, None, *(next(bars) if want else None for want in wanted))
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Any, Any]:
-        merge = _Merge(info.batch_size, inputs, in_dims[2:])
-        outputs = tuple(merge.split(y) for y in _apply(_Instant, engine, op, *merge.all(inputs)))
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, options: Options | None, *inputs: Tensor | None
+    ) -> tuple[Any, Any]:
+        merge = _Merge(info.batch_size, inputs, in_dims[3:])
+        outputs = tuple(merge.split(y) for y in apply(_Instant, engine, op, options, *merge.all(inputs)))
         return outputs, (0,) * len(outputs)
 
 
@@ -123,7 +127,7 @@ class _InstantAdj(_Adjoint):
         info: Any, in_dims: tuple[Any, ...], engine: Engine, op: Op, wanted: tuple[bool, ...], *tensors: Tensor | None
     ) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, tensors, in_dims[3:])
-        return merge.split_bars(_apply(_InstantAdj, engine, op, wanted, *merge.all(tensors, wanted)), wanted)
+        return merge.split_bars(apply(_InstantAdj, engine, op, wanted, *merge.all(tensors, wanted)), wanted)
 
 
 # q, v, control and external have a row for every world; dt and theta may be shared
@@ -139,49 +143,68 @@ class RolloutSpec(NamedTuple):
     decay: float = 1.0
     truncate: int = 0
     start: bool = False  # whether the outputs begin with the state before the first step
+    detail: int = 0  # what else is told: nothing, STATUS of the solves, or CONTACTS too (of a single step)
+    clip: float = 0.0  # largest norm of the costate after each control step on its way back; 0: any
+    options: Options = ()
+
+
+STATUS, CONTACTS = 1, 2
+STATUS_WIDTH, SLOT_WIDTH, ROW_WIDTH = 8, 12, 3  # numbers per world, per slot of a contact, per joint row
+_CONTACTS = 4  # place among the outputs q, v, at, status, contacts, ids, rows
+_NOTHING = (None,) * 4  # in place of the last four
 
 
 class _Rollout(Function):
-    """q, v, control, dt, external, theta -> q, v [start + steps, worlds, n], diverged_at [worlds, 1].
+    """q, v, control, dt, external, theta -> q, v [start + steps, worlds, n], diverged_at [worlds, 1], and as `detail` says
 
-    The outputs are the checkpoints too: nothing else is kept for the adjoint.
+    status [worlds, 8], contacts [worlds, slots * 12], their candidates [worlds, slots], joint rows [worlds, rows * 3].
+    Of a contact only its impulse is differentiated. The states are the checkpoints too: nothing else is kept for the adjoint.
     """
 
     @staticmethod
-    def forward(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        first, n = _first(inputs), spec.start + spec.steps
-        q = first.new_empty((n, spec.worlds, engine.model.nq))
-        v = first.new_empty((n, spec.worlds, engine.model.nv))
-        at = torch.empty((spec.worlds, 1), dtype=torch.int32)
+    def forward(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        first, worlds, tree, n = _first(inputs), spec.worlds, engine.tree, spec.start + spec.steps
+        q = first.new_empty((n, worlds, engine.model.nq))
+        v = first.new_empty((n, worlds, engine.model.nv))
+        at = torch.empty((worlds, 1), dtype=torch.int32)
+        told: tuple[Tensor, ...] = ()
+        if spec.detail >= STATUS:
+            told = (first.new_empty((worlds, STATUS_WIDTH)),)
+        if spec.detail == CONTACTS:
+            slots, ids = first.new_empty((worlds, SLOT_WIDTH * tree.max_contacts)), at.new_empty((worlds, tree.max_contacts))
+            told = (*told, slots, ids, first.new_empty((worlds, ROW_WIDTH * tree.rows)))
         arrays = tuple(_arrays(inputs))
         after = (x.numpy()[int(spec.start) :] for x in (q, v))
-        bad = engine.tree.rollout(spec.worlds, spec.steps, spec.substeps, *arrays, *after, at.numpy())
+        more = (*_arrays(told), *_NOTHING[len(told) :])
+        bad = tree.rollout(worlds, spec.steps, spec.substeps, *arrays, *after, at.numpy(), spec.options, *more)
         if bad >= 0:
             engine.raise_bad(bad, arrays)
         if spec.start:
             q.numpy()[0], v.numpy()[0] = arrays[0], arrays[1]
-        return q, v, at
+        return q, v, at, *told
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.engine, ctx.spec = inputs[0], inputs[1]
-        ctx.mark_non_differentiable(output[2])
-        ctx.save_for_backward(*inputs[2:], *output)
+        ctx.mark_non_differentiable(*output[2:_CONTACTS], *output[_CONTACTS + 1 :])
+        ctx.save_for_backward(*inputs[2:], *output[:3])
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None, _: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, *output_bars: Tensor | None) -> tuple[Any, ...]:
         wanted = tuple(ctx.needs_input_grad[2:])
-        if not any(wanted) or (q_bar is None and v_bar is None):
+        state_bars = (*output_bars[:2], output_bars[_CONTACTS] if ctx.spec.detail == CONTACTS else None)
+        if not any(wanted) or all(bar is None for bar in state_bars):
             return (None,) * (2 + len(wanted))
-        bars = iter(_apply(_RolloutAdj, ctx.engine, ctx.spec, wanted, *ctx.saved_tensors, q_bar, v_bar))
+        bars = iter(apply(_RolloutAdj, ctx.engine, ctx.spec, wanted, *ctx.saved_tensors, *state_bars))
         return (None, None, *(next(bars) if want else None for want in wanted))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Any, Any]:
         merge = _Merge(info.batch_size, inputs, in_dims[2:])
         many = spec._replace(worlds=info.batch_size * spec.worlds)
-        return tuple(merge.split(y) for y in _apply(_Rollout, engine, many, *merge.all(inputs, _PER_WORLD))), (1, 1, 0)
+        outputs = tuple(merge.split(y) for y in apply(_Rollout, engine, many, *merge.all(inputs, _PER_WORLD)))
+        return outputs, (1, 1, *(0,) * (len(outputs) - 2))
 
 
 class _RolloutAdj(_Adjoint):
@@ -189,11 +212,12 @@ class _RolloutAdj(_Adjoint):
 
     @staticmethod
     def forward(engine: Engine, spec: RolloutSpec, wanted: tuple[bool, ...], *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        inputs, (q, v, at, q_bar, v_bar) = tensors[: len(wanted)], _arrays(tensors[len(wanted) :])
+        inputs, (q, v, at, q_bar, v_bar, contacts_bar) = tensors[: len(wanted)], _arrays(tensors[len(wanted) :])
         bars = _empty_bars(inputs, wanted)
         after = [None if x is None else x[int(spec.start) :] for x in (q, v, q_bar, v_bar)]
-        counts, states, how = (spec.worlds, spec.steps, spec.substeps), (*after[:2], at, *after[2:]), (spec.decay, spec.truncate)
-        engine.tree.rollout_adj(*counts, _arrays(inputs), *states, _arrays(bars), *how)
+        counts, states = (spec.worlds, spec.steps, spec.substeps), (*after[:2], at, *after[2:])
+        how = (spec.decay, spec.truncate, spec.options, spec.clip)
+        engine.tree.rollout_adj(*counts, _arrays(inputs), *states, _arrays(bars), *how, contacts_bar, None)
         if spec.start and at is not None:
             for bar, state_bar in zip(bars[:2], (q_bar, v_bar), strict=True):
                 if bar is not None and state_bar is not None:
@@ -207,43 +231,33 @@ class _RolloutAdj(_Adjoint):
         merge = _Merge(info.batch_size, tensors, in_dims[3:])
         many = spec._replace(worlds=info.batch_size * spec.worlds)
         # also the checkpoints and bars behind the six inputs have a row for every world
-        repeat = (*(want or per_world for want, per_world in zip(wanted, _PER_WORLD, strict=True)), *(True,) * 5)
-        return merge.split_bars(_apply(_RolloutAdj, engine, many, wanted, *merge.all(tensors, repeat)), wanted)
+        repeat = (*(want or per_world for want, per_world in zip(wanted, _PER_WORLD, strict=True)), *(True,) * 6)
+        return merge.split_bars(apply(_RolloutAdj, engine, many, wanted, *merge.all(tensors, repeat)), wanted)
 
 
 @outside_graphs
-def instant(engine: Engine, op: Op, *inputs: Tensor | None) -> tuple[Tensor, ...]:
-    """Run `op` on flat tensors, differentiably."""
-    return _apply(_Instant, engine, op, *inputs)
+def instant(engine: Engine, op: Op, *inputs: Tensor | None, options: Options | None = None) -> tuple[Tensor, ...]:
+    """Run `op` on flat tensors, differentiably; `options` of the solver for linearisations."""
+    return apply(_Instant, engine, op, options, *inputs)
 
 
 @outside_graphs
-def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Run many steps on flat tensors, differentiably: states after each control step, and how many of them stayed finite."""
-    return _apply(_Rollout, engine, spec, *inputs)
+def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    """Run many steps on flat tensors, differentiably: states after each control step, how many of them stayed finite, detail."""
+    return apply(_Rollout, engine, spec, *inputs)
 
 
-class _Scale(Function):
-    """The identity; its gradient is scaled."""
+def costate_norms(engine: Engine, spec: RolloutSpec, inputs: Iterable[Tensor | None], *states: Tensor) -> Tensor:
+    """[steps, worlds]: norm, in tangent coordinates, of the costate that arrives before each step.
 
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, factor: float) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.factor = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, bar: Tensor) -> tuple[Tensor, None]:
-        return bar * ctx.factor, None
-
-
-def scale_gradient(x: Tensor, factor: float) -> Tensor:
-    """x itself, through which gradients pass multiplied by `factor`."""
-    return _apply(_Scale, x, factor)
+    states : q, v [steps, worlds, n] after each step, diverged_at [worlds, 1], and the bars of that q and v.
+    """
+    q, v, at, q_bar, v_bar = _arrays(states)
+    norms = torch.zeros((spec.steps, spec.worlds), dtype=states[0].dtype)
+    counts, how = (spec.worlds, spec.steps, spec.substeps), (spec.decay, spec.truncate, spec.options, spec.clip)
+    arrays = _arrays(inputs)
+    engine.tree.rollout_adj(*counts, arrays, q, v, at, q_bar, v_bar, [None] * len(arrays), *how, None, norms.numpy())
+    return norms
 
 
 def _first(inputs: tuple[Tensor | None, ...]) -> Tensor:

@@ -1,0 +1,106 @@
+"""How contacts are solved and kept apart: options of a Simulator, and the numbers the engine takes for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+Gradient = Literal["implicit", "exact"]
+Options = tuple[float, ...]  # as the engine takes them: 12 numbers, in the order of drivers/options.h
+
+_GRADIENTS = {"implicit": 0, "exact": 1}
+_FORMS = {None: -1, "dense": 0, "half-solved": 1}
+_CONES = {"disc": 0.0, "square": 4.5}
+_MAX_CORNERS = 32  # kMaxSides of core/data/options.h
+
+# What depends on the precision: tolerance (m/s), and softness of every row that keeps redundant rows harmless, relative to
+# its own and absolute (1/kg). Smaller relative ones were singular on a stack of boxes.
+_PRECISION = {torch.float64: (1e-10, 1e-9, 1e-10), torch.float32: (1e-5, 1e-5, 1e-7)}
+
+
+@dataclass(frozen=True)
+class PGS:
+    """Projected Gauss-Seidel with a direct solve of the rows off their bounds at the end (polish).
+
+    Attributes
+    ----------
+    iterations : most sweeps over all rows; fewer where the tolerance is reached before.
+    polish : most direct solves after every five sweeps; kept unless the residual clearly rises. 0: plain sweeps.
+    tolerance : natural residual that counts as solved, m/s; None: 1e-10 in float64, 1e-5 in float32.
+    cone : bounds of friction. "disc": |f| <= mu n, the same in all directions. "square": each of two directions alone.
+        An int n, 3 to 32: the regular polygon with n corners on the disc.
+    form : "dense" forms the matrix of all rows, "half-solved" does not and is faster with many; None: by their number.
+    """
+
+    iterations: int = 30
+    polish: int = 3
+    tolerance: float | None = None
+    cone: Literal["disc", "square"] | int = "disc"
+    form: Literal["dense", "half-solved"] | None = None
+
+    def __post_init__(self) -> None:
+        _check_int("PGS: iterations", self.iterations, least=1)
+        _check_int("PGS: polish", self.polish, least=0)
+        if self.tolerance is not None and not (_is_number(self.tolerance) and self.tolerance > 0):
+            raise ValueError(f"PGS: tolerance must be a positive finite number or None, got {self.tolerance!r}")
+        polygon = isinstance(self.cone, int) and not isinstance(self.cone, bool) and 3 <= self.cone <= _MAX_CORNERS
+        if not (polygon or (isinstance(self.cone, str) and self.cone in _CONES)):
+            wanted = f"'disc', 'square' or an int from 3 to {_MAX_CORNERS} (corners of a polygon)"
+            raise ValueError(f"PGS: cone must be {wanted}, got {self.cone!r}")
+        if not (self.form is None or (isinstance(self.form, str) and self.form in _FORMS)):
+            raise ValueError(f"PGS: form must be None, 'dense' or 'half-solved', got {self.form!r}")
+
+
+@dataclass(frozen=True)
+class Contact:
+    """What keeps shapes and joint limits apart.
+
+    Attributes
+    ----------
+    margin : a contact or limit is considered once its gap, less the approach within the step, is below this, m.
+    recovery : part of a penetration that is undone in one step, in (0, 1].
+    push_speed : most speed that undoing it may take, m/s.
+    bounce_speed : restitution acts on impacts faster than this, m/s.
+    """
+
+    margin: float = 0.01
+    recovery: float = 0.2
+    push_speed: float = 0.5
+    bounce_speed: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (_is_number(value) and value >= 0):
+                raise ValueError(f"Contact: {name} must be a finite number, 0 or more, got {value!r}")
+        if not 0 < self.recovery <= 1:
+            raise ValueError(f"Contact: recovery must be above 0 and at most 1, got {self.recovery!r}")
+
+
+def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype) -> Options:
+    """The engine's 12 numbers; TypeError and ValueError name what is wrong."""
+    if not isinstance(solver, PGS):
+        raise TypeError(f"solver must be a costate.PGS, got {type(solver).__name__}")
+    if not isinstance(contact, Contact):
+        raise TypeError(f"contact must be a costate.Contact, got {type(contact).__name__}")
+    if not (isinstance(gradient, str) and gradient in _GRADIENTS):
+        raise ValueError(f"gradient must be 'implicit' or 'exact', got {gradient!r}")
+    tolerance, relative, absolute = _PRECISION[dtype]
+    tolerance = tolerance if solver.tolerance is None else solver.tolerance
+    cone = _CONES[solver.cone] if isinstance(solver.cone, str) else solver.cone
+    numbers = (
+        solver.iterations, solver.polish, tolerance, contact.margin, contact.recovery, contact.push_speed, contact.bounce_speed,
+        cone, _GRADIENTS[gradient], relative, absolute, _FORMS[solver.form],
+    )  # fmt: skip
+    return tuple(float(x) for x in numbers)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+
+def _check_int(name: str, value: Any, *, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an int of at least {least}, got {value!r}")
