@@ -9,9 +9,14 @@ import ctypes
 import gc
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.tables import Table
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 STEPS = 5000
 TARGET = 5.0  # MB
@@ -67,8 +72,12 @@ def measure(worlds: int) -> tuple[float, float]:
         u, q_bar, v_bar = (0.01 * torch.randn(t, worlds, n, dtype=torch.float64) for t, n in sizes)
         return u.requires_grad_(), q_bar, v_bar
 
-    work(*inputs(10))  # loads code, makes scratch memory and threads
-    given = inputs(STEPS)
+    return growth(work, inputs(10), inputs(STEPS))
+
+
+def growth(work: Callable[..., tuple[Tensor, ...]], short: tuple[Tensor, ...], given: tuple[Tensor, ...]) -> tuple[float, float]:
+    """Of work(*given), which gives its outputs: size of inputs and outputs, and peak growth above them, MB."""
+    work(*short)  # loads code, makes scratch memory and threads
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # else what was freed before would hide what is used now
     Path("/proc/self/clear_refs").write_text("5")

@@ -85,7 +85,7 @@ def _times(robot: Robot, *, quick: bool) -> tuple[float, ...]:
     rollout = model.engine.tree.rollout
 
     def native() -> None:
-        rollout(1, STEPS, 1, start.q, start.v, None, h, None, theta, q, v, finite)
+        rollout(1, STEPS, 1, start.q, start.v, None, h, None, theta, q, v, finite, sim.options)
 
     def reset() -> None:
         data.qpos[:], data.qvel[:] = start

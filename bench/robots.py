@@ -1,6 +1,7 @@
 """The robots that are timed, as plain numbers: one description for costate, MuJoCo and Pinocchio.
 
-Masses and sizes are those of real machines, rounded; a link's inertia is that of a box of its size.
+Masses and sizes are those of real machines, rounded; a link's inertia is that of a box of its size. These have no shapes:
+those that stand on the ground are in walkers.py.
 """
 
 from __future__ import annotations
@@ -12,8 +13,18 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
+class Geom:
+    """A surface that touches the ground: a sphere at `start`, or a capsule from `start` to `end`. m, in the link's frame."""
+
+    radius: float
+    start: Triple
+    end: Triple | None = None
+
+
+@dataclass(frozen=True)
 class Link:
-    """A body and the joint it hangs on: "free", or a hinge about `axis`. m, kg; inertia is diagonal, about `com`."""
+    """A body and the joint it hangs on: "free", or a hinge about `axis`. m, kg, rad; inertia (xx yy zz, or also xy xz yz)
+    about `com`."""
 
     name: str
     parent: int
@@ -22,15 +33,27 @@ class Link:
     pos: Triple
     mass: float
     com: Triple
-    inertia: Triple
+    inertia: tuple[float, ...]
+    geoms: tuple[Geom, ...] = ()
+    limits: tuple[float, float] | None = None
+    armature: float = 0.0
+    damping: float = 0.0
 
 
 @dataclass(frozen=True)
 class Robot:
-    """A tree of links, parents first."""
+    """A tree of links, parents first. Every hinge has a motor with `gear`, or a servo where `kp` is given (N m/rad, N m s/rad).
+    Where a link has geoms there is a ground at z = 0. `stance`: angles of all hinges (rad) in which it stands, with the
+    bases where their links say."""
 
     name: str
     links: tuple[Link, ...]
+    kp: float = 0.0
+    kd: float = 0.0
+    gear: float = 1.0
+    friction: float = 1.0
+    margin: float = 0.0  # m, within which MuJoCo has a contact
+    stance: tuple[float, ...] = ()
 
     @property
     def floating(self) -> bool:
@@ -38,9 +61,24 @@ class Robot:
         return self.links[0].joint == "free"
 
     @property
+    def bases(self) -> int:
+        """How many free bases it has: more than one if it is several robots."""
+        return sum(link.joint == "free" for link in self.links)
+
+    @property
     def nv(self) -> int:
         """Degrees of freedom."""
-        return len(self.links) + (5 if self.floating else 0)
+        return len(self.links) + 5 * self.bases
+
+    @property
+    def nu(self) -> int:
+        """Motors or servos."""
+        return len(self.links) - self.bases
+
+    @property
+    def grounded(self) -> bool:
+        """Whether there is anything to stand on."""
+        return any(link.geoms for link in self.links)
 
 
 def box_link(
