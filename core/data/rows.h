@@ -30,7 +30,7 @@ template <class T> struct Rows {
   T* gap;            // [nk] phi, m                                                                   by collide
   Mat3<T>* frame;    // [nk] rows: normal a -> b, two tangents                                        by collide
   Vec3<T>* point;    // [nk] contact point, from the origin of b's tree                               by collide
-  T *mu, *e, *soft;  // [nk] coefficients of the pair                                                 by collide
+  T *mu, *e, *soft, *lightness;  // [nk] coefficients of the pair; 1/m of both bodies    by collide
   T* distance;       // [n_limit] to the nearer limit                                                 by limits
   Vec3<T>* limit_J;  // [n_limit] its derivative by the joint's dofs                                  by limits
   // slots and blocks
@@ -67,7 +67,7 @@ template <class T> struct RowBars {
   T* gap;                            // [nk]
   Mat3<T>* frame;                    // [nk]
   Vec3<T>* point;                    // [nk]
-  T *mu, *e, *soft;                  // [nk]
+  T *mu, *e, *soft, *lightness;      // [nk]
   T* distance;                       // [n_limit]
   Vec3<T>* limit_J;                  // [n_limit]
   T *lam, *w, *z, *b, *R, *lo, *hi;  // [rows] w = -b_bar
@@ -97,6 +97,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.shape_p = m.template take<Vec3<T>>(t.ns), r.shape_R = m.template take<Mat3<T>>(t.ns);
   r.gap = m.template take<T>(t.nk), r.frame = m.template take<Mat3<T>>(t.nk), r.point = m.template take<Vec3<T>>(t.nk);
   r.mu = m.template take<T>(t.nk), r.e = m.template take<T>(t.nk), r.soft = m.template take<T>(t.nk);
+  r.lightness = m.template take<T>(t.nk);
   r.distance = m.template take<T>(t.n_limit), r.limit_J = m.template take<Vec3<T>>(t.n_limit);
   r.count = m.template take<int>(5), r.touch = m.template take<int>(t.max_slots * L);
   r.limit = m.template take<int>(t.n_limit * L), r.fixed = m.template take<int>((t.n_dry + t.n_servo) * L);
@@ -129,7 +130,7 @@ template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, Arena<T>& m) {
   int n = max_rows(t);
   r.shape = m.template take<Force<T>>(t.ns), r.gap = m.template take<T>(t.nk), r.frame = m.template take<Mat3<T>>(t.nk);
   r.point = m.template take<Vec3<T>>(t.nk), r.mu = m.template take<T>(t.nk), r.e = m.template take<T>(t.nk);
-  r.soft = m.template take<T>(t.nk), r.distance = m.template take<T>(t.n_limit);
+  r.soft = m.template take<T>(t.nk), r.lightness = m.template take<T>(t.nk), r.distance = m.template take<T>(t.n_limit);
   r.limit_J = m.template take<Vec3<T>>(t.n_limit), r.lam = m.template take<T>(n), r.w = m.template take<T>(n);
   r.z = m.template take<T>(n), r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n),
   r.hi = m.template take<T>(n);
@@ -149,7 +150,7 @@ template <class T> CS_FN void row_bars_clear(const Tree& t, const Rows<T>& rw, c
   for (int i = 0; i < t.n_limit; i++) rb.distance[i] = T(0), rb.limit_J[i] = o;
   for (int k = 0; k < t.nk; k++) {
     if (!rw.used[k]) continue;
-    rb.gap[k] = rb.mu[k] = rb.e[k] = rb.soft[k] = T(0), rb.frame[k] = {o, o, o}, rb.point[k] = o;
+    rb.gap[k] = rb.mu[k] = rb.e[k] = rb.soft[k] = rb.lightness[k] = T(0), rb.frame[k] = {o, o, o}, rb.point[k] = o;
   }
 }
 

@@ -2,7 +2,7 @@
 //
 //   sparse form:      H = L^T D L,  Y = L^-T J^T on the ancestors of the row's dofs,  W = D^-1 Y
 //   articulated form: Y = J^T,  W = H^-1 J^T
-// R gets its floor here (absolute and relative to A; not differentiated), which keeps redundant rows solvable.
+// R of joint rows gets its floor here (absolute and relative to A; not differentiated), which keeps redundant rows solvable.
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
 #pragma once
 #include "rows.h"
@@ -67,7 +67,7 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
   auto valid = rw.valid[i] > T(0.5);
   for (int j = 0; j < n; j++) {
     T& a = A[(r + j - r0) * (stride + 1)];
-    rw.R[r + j] += fma(T(E(o.relative_softness)), constant(a), T(E(o.absolute_softness)));
+    if (n == 1) rw.R[r] += fma(T(E(o.relative_softness)), constant(a), T(E(o.absolute_softness)));
     a = select(valid, a + rw.R[r + j], T(1));
     rw.rho[r + j] = T(1) / a, rw.inv_rho[r + j] = a;
   }

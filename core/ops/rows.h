@@ -110,7 +110,9 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
   rw.b[r + 1] = row_dot(t, rw, i, J + t.nv, rw.v_star), rw.b[r + 2] = row_dot(t, rw, i, J + 2 * t.nv, rw.v_star);
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
-  rw.R[r] = T(E(o.recovery)) * row_gather<T>(rw.soft, item, same) / (in.h * in.h), rw.R[r + 1] = rw.R[r + 2] = T(0);
+  // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
+  T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
+  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.h), row_gather<T>(rw.soft, item, same), floor), rw.R[r + 1] = rw.R[r + 2] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
 template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
@@ -127,6 +129,8 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   row_scatter<T>(rb.gap, item, same, -w * rw.t_gap[i]);
   row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
   row_scatter<T>(rb.soft, item, same, soft_bar);
+  T floor_bar = T(E(o.relative_softness)) * (rb.R[r] + rb.R[r + 1] + rb.R[r + 2]);
+  row_scatter<T>(rb.lightness, item, same, select(rw.valid[i] > T(0.5), floor_bar, T(0)));
   row_scatter<T>(rb.mu, item, same, rb.block_mu[i]);
   row_scatter<T>(rb.point, item, same, x_bar);
   row_scatter<T>(rb.frame, item, same, C_bar);
