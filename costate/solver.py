@@ -32,7 +32,8 @@ class PGS:
     tolerance : natural residual that counts as solved, m/s; None: 1e-10 in float64, 1e-5 in float32.
     cone : bounds of friction. "disc": |f| <= mu n, the same in all directions. "square": each of two directions alone.
         An int n, 3 to 32: the regular polygon with n corners on the disc.
-    form : "dense" forms the matrix of all rows, "half-solved" does not and is faster with many; None: by their number.
+    form : what sweeps take velocities from: "dense" from the matrix of all rows, "half-solved" from the factor of the mass
+        matrix, faster with many rows; None: by their number.
     """
 
     iterations: int = 30

@@ -15,6 +15,9 @@ template <class T> struct Arena {
   T* base;
   size_t used;
   template <class V> CS_FN V* take(int count) {
+    // pointers among floats: the base is aligned for anything
+    constexpr size_t step = alignof(V) > sizeof(T) ? alignof(V) / sizeof(T) : 1;
+    used = (used + step - 1) / step * step;
     V* p = reinterpret_cast<V*>(base ? base + used : nullptr);
     used += (size_t(count) * sizeof(V) + sizeof(T) - 1) / sizeof(T);
     return p;

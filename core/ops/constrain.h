@@ -39,7 +39,8 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     newton(rw, o);
     for (int r = 0; r < n; r++) rw.before[r] = rw.lam[r], rw.lam[r] += rw.delta[r];
     T next = natural_residual(rw, o);
-    auto keep = live & (next < max(T(ElementOf<T>(kRise)) * res, tol)), was_solved = !(res > tol);
+    auto keep = live & (next < max(T(ElementOf<T>(kRise)) * res, tol));
+    auto was_solved = !(res > tol);
     for (int r = 0; r < n; r++) rw.lam[r] = select(keep, rw.lam[r], rw.before[r]);
     res = select(keep, next, res);
     if (rw.history) rw.took[events] = select(keep, T(1), T(0)), rw.event[events] = 2;
@@ -60,7 +61,8 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
   for (int r = 0; r < n; r++) rw.lam[r] = T(0);
   while (count < o.iterations && any(done < T(0.5))) {
-    auto live = done < T(0.5), moving = live & (some > T(0.5));
+    auto live = done < T(0.5);
+    auto moving = live & (some > T(0.5));
     for (int k = 0; k < kRound && count < o.iterations; k++, count++) {
       if (!any(moving)) continue;
       T change = T(0);

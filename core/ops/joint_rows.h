@@ -27,7 +27,8 @@ template <class T> struct Target {
 template <class T> CS_FN Target<T> contact_target(T gap, T Jv, T Jv_star, T e, T soft, T h, const Options& o) {
   using E = ElementOf<T>;
   T zero = T(0), inv = T(1) / h, push = T(-E(o.push_speed)), wish = T(E(o.recovery)) * gap * inv;
-  auto deep = gap < zero, slow = (wish > push) | (soft > zero);
+  auto deep = gap < zero;
+  auto slow = (wish > push) | (soft > zero);
   T slope = select(deep, select(slow, T(E(o.recovery)) * inv, zero), inv);
   T value = select(deep, select(slow, wish, push), gap * inv);
   auto impact = (fma(h, Jv_star, gap) < zero) & (Jv < T(-E(o.bounce_speed))) & !(deep & !(e * Jv < value));

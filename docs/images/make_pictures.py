@@ -3,6 +3,7 @@
 worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
 identify_pendulum.png: what examples/identify_pendulum.py draws.
+hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
 """
 
 from __future__ import annotations
@@ -109,6 +110,44 @@ def identify_picture() -> None:
     shrink(HERE / "identify_pendulum.png")
 
 
+def row_of_balls() -> tuple[cs.Simulator, cs.Trajectory]:
+    """The first of five balls hits the second a tenth of a millimetre off its middle, that one the third, ..."""
+    scene = cs.Scene()
+    scene.add_ground(friction=0.2)
+    for i in range(5):
+        ball = cs.Sphere(0.03, mass=0.17, friction=0.2, restitution=0.9)
+        scene.add_body(f"ball{i}", joint=cs.Free(), pos=(0.2 * i, 1e-4 if i == 0 else 0.0, 0.03), shapes=ball)
+    sim = cs.Simulator(scene.build(), dt=0.002)
+    start = sim.initial_state()
+    start.v[0] = 3.0
+    return sim, sim.rollout(start, steps=200)
+
+
+def hits_picture() -> None:
+    """Where the balls are over time, and below it how large the gradient is that has come back so far."""
+    sim, traj = row_of_balls()
+    report = sim.gradient_report(traj, loss=lambda traj: traj.q[-1, -6])
+    time = np.arange(len(traj) + 1) * sim.dt
+    place = traj.q.reshape(len(time), -1, 7)[..., 0].numpy()
+    norm = np.concatenate((report.costate_norm.numpy(), report.end_norm.numpy()[None]))
+    hits = time[np.diff(place, axis=1).argmin(0)]  # when neighbours are closest
+    with plt.rc_context({"font.size": 10, "text.color": INK, "axes.edgecolor": INK, "axes.titlesize": 11}):
+        figure, (top, low) = plt.subplots(2, 1, figsize=(8.4, 5.0), layout="constrained", sharex=True)
+        for ball, shade in zip(place.T, plt.get_cmap("viridis")(np.linspace(0.05, 0.85, place.shape[1])), strict=True):
+            top.plot(time, ball, color=shade, lw=2.2)
+        low.semilogy(time, norm, color="#c0392b", lw=2.0)
+        top.set(ylabel="x of the balls [m]", title="a ball hits the next: every hit multiplies the gradient")
+        low.set(ylabel="norm of the costate", xlabel="time [s]; the gradient comes from the right")
+        for ax in (top, low):
+            ax.vlines(hits, 0, 1, color=INK, lw=0.8, ls=":", transform=ax.get_xaxis_transform())
+            ax.grid(alpha=0.25)
+            ax.spines[["top", "right"]].set_visible(False)
+        figure.savefig(HERE / "hits.png", dpi=110, pil_kwargs={"optimize": True})
+        plt.close(figure)
+    shrink(HERE / "hits.png")
+
+
 if __name__ == "__main__":
     worlds_picture()
+    hits_picture()
     identify_picture()
