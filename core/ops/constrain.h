@@ -110,7 +110,7 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
   }
   rw.count[3] = 0;  // K is another one now
   for (int r = 0; r < n; r++) rw.lam[r] = rw.history[events * n + r];
-  // rho = 1 / A_rr; of a contact 1 / (A_nn + mu (|A_1n| + |A_2n|)) and 1 / (max(A_11, A_22) + |A_12|)
+  // rho = 1 / A_rr; of tangents 1 / (max(A_11, A_22) + |A_12|)
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
@@ -118,12 +118,8 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
       int r = rw.first_row[i];
       T* A_bar = rb.A + rw.island_A[s] + (r - r0) * (m + 1);
       const T* A = rw.A + rw.island_A[s] + (r + 1 - r0) * (m + 1);
-      T g0 = -rw.rho[r] * rw.rho[r] * rb.rho[r];
-      A_bar[0] += g0;
+      A_bar[0] = fnma(rw.rho[r] * rw.rho[r], rb.rho[r], A_bar[0]);
       if (rw.kind[i] != kContactRows) continue;
-      T n1 = A[-1], n2 = A[m - 1], mu = rw.block_mu[i];
-      A_bar[m] += select(n1 < T(0), -mu * g0, mu * g0), A_bar[2 * m] += select(n2 < T(0), -mu * g0, mu * g0);
-      rb.block_mu[i] = fma(abs(n1) + abs(n2), g0, rb.block_mu[i]);
       T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
       auto second = A[m + 1] > A[0];
       A_bar[m + 1] += select(second, T(0), g), A_bar[2 * (m + 1)] += select(second, g, T(0));

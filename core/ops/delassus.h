@@ -77,9 +77,6 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
   rw.inv_rho[r + 1] = rw.inv_rho[r + 2] = max(B[0], B[stride + 1]) + abs(B[1]);
   rw.rho[r + 1] = rw.rho[r + 2] = T(1) / rw.inv_rho[r + 1];
   const T *a0 = A + (r - r0) * (stride + 1), *a1 = a0 + stride, *a2 = a1 + stride;
-  // friction that pushes a sliding contact apart makes its normal stiffer by up to mu |A_nt|: a larger step would go to and fro for ever
-  rw.inv_rho[r] = fma(rw.block_mu[i], abs(a1[0]) + abs(a2[0]), a0[0]);
-  rw.rho[r] = T(1) / rw.inv_rho[r];
   rw.B_inv[i] = inverse(Sym3<T>{a0[0], a1[1], a2[2], a1[0], a2[0], a2[1]});
 }
 

@@ -29,50 +29,83 @@ template <class T> CS_FN void island_rows(const Rows<T>& rw, int s, int& first, 
 }
 
 // contact_update: one contact given its own velocity y, everything else held. Where sticking, lambda - B^-1 y with B its 3 x 3 block of A,
-// lies in the cone, it is the answer; else the normal is projected, then both tangents at the velocity that is left
+// lies in the cone, it is the answer. Else it slides: along the direction in which its tangents leave the cone, normal and friction are solved
+// together (a normal alone would go to and fro for ever where friction pushes the contact apart)
+//   p = lam_t - rho y_t;   C, c: projection of p and its slope by the cone's size;   E = C + c (mu lam_n - size), friction at the old normal
+//   n' = max(0, lam_n + (A_nt . (lam_t - E) - y_n) / (A_nn + mu A_nt . c));   lam_t' = projection of p at mu n'
 template <class T> struct ContactUpdate {
   T lam[3];
-  T y1, y2;  // tangential velocity after the normal has moved
-  T stick;   // 1 where it sticks
+  T p1, p2, E1, E2, c1, c2;
+  T den;    // A_nn + mu A_nt . c, but at least kLeastDen A_nn
+  T stick;  // 1 where it sticks
 };
-// no adjoint: contact_update_adj is a part of sweep_adj.   A: the block's corner in the island's matrix, rows n apart
+constexpr double kLeastDen = 0.1;
+
+// no adjoint: contact_update_adj is a part of sweep_adj.   A: the block's corner in the island's matrix
 template <class T>
-CS_FN ContactUpdate<T> contact_update(const Rows<T>& rw, const Options& o, int i, const T* A, int n, const T* lam, Vec3<T> y) {
+CS_FN ContactUpdate<T> contact_update(const Rows<T>& rw, const Options& o, int i, const T* A, const T* lam, Vec3<T> y) {
   int r = rw.first_row[i];
-  T mu = rw.block_mu[i], zero = T(0);
+  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0);
   Vec3<T> d = mul(rw.B_inv[i], y), s = {lam[0] - d.x, lam[1] - d.y, lam[2] - d.z};
   auto stick = (s.x > zero) & cone_inside(o, s.y, s.z, mu * s.x);
-  T normal = max(fnma(rw.rho[r], y.x, lam[0]), zero), by = normal - lam[0];
-  T y1 = fma(A[n], by, y.y), y2 = fma(A[2 * n], by, y.z);
-  T p1 = fnma(rw.rho[r + 1], y1, lam[1]), p2 = fnma(rw.rho[r + 1], y2, lam[2]);
-  if (!all(stick)) cone_project(o, p1, p2, mu * normal);
-  return {{select(stick, s.x, normal), select(stick, s.y, p1), select(stick, s.z, p2)}, y1, y2, select(stick, T(1), zero)};
+  ContactUpdate<T> u;
+  u.stick = select(stick, T(1), zero);
+  u.lam[0] = s.x, u.lam[1] = s.y, u.lam[2] = s.z;
+  if (all(stick)) return u;
+  u.p1 = fnma(rho, y.y, lam[1]), u.p2 = fnma(rho, y.z, lam[2]);
+  T size = mu * max(lam[0] - y.x / A[0], zero), old = mu * lam[0];
+  Cone<T> c = cone_slope(o, u.p1, u.p2, size);
+  u.c1 = c.cx, u.c2 = c.cy;
+  u.E1 = fma(c.cx, old - size, c.x), u.E2 = fma(c.cy, old - size, c.y);
+  u.den = max(fma(mu, fma(A[1], c.cx, A[2] * c.cy), A[0]), T(ElementOf<T>(kLeastDen)) * A[0]);
+  T v = fma(A[1], lam[1] - u.E1, fma(A[2], lam[2] - u.E2, -y.x));
+  T normal = max(lam[0] + v / u.den, zero), t1 = u.p1, t2 = u.p2;
+  cone_project(o, t1, t2, mu * normal);
+  u.lam[0] = select(stick, s.x, normal), u.lam[1] = select(stick, s.y, t1), u.lam[2] = select(stick, s.z, t2);
+  return u;
 }
-// adjoint: g: bars of the new lambda, zero in lanes that did not move. Leaves y_bar, own_bar (of the old lambda), bars of rho, mu, bound and, of the
-// normal's share in y1 and y2, of A; u: the update
-template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Options& o, int i, const T* A, int n, const T* lam,
+// adjoint: g: bars of the new lambda, zero in lanes that did not move. Leaves y_bar, own_bar (of the old lambda), bars of rho, mu and of A's corner
+template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Options& o, int i, const T* A, const T* lam,
                                                  Vec3<T> y, const ContactUpdate<T>& u, Vec3<T> g, const RowBars<T>& rb, T* A_bar,
                                                  Vec3<T>& y_bar, Vec3<T>& own_bar) {
   int r = rw.first_row[i];
-  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0);
+  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0), one = T(1);
   auto stick = u.stick > T(0.5);
   Vec3<T> held = mul(rw.B_inv[i], g);
+  y_bar = {-held.x, -held.y, -held.z}, own_bar = zero3<T>();
+  if (all(stick)) return;
   g = {select(stick, zero, g.x), select(stick, zero, g.y), select(stick, zero, g.z)};
-  // tangents
-  T x = fnma(rw.rho[r], y.x, lam[0]), normal = max(x, zero), by = normal - lam[0];
-  Cone<T> c = cone_slope(o, fnma(rho, u.y1, lam[1]), fnma(rho, u.y2, lam[2]), mu * normal);
-  T p1 = fma(c.Pxx, g.y, c.Pxy * g.z), p2 = fma(c.Pxy, g.y, c.Pyy * g.z), r_bar = fma(c.cx, g.y, c.cy * g.z);
-  T y1 = -rho * p1, y2 = -rho * p2, by_bar = fma(A[n], y1, A[2 * n] * y2);
-  rb.rho[r + 1] = fnma(u.y1, p1, rb.rho[r + 1]), rb.rho[r + 2] = fnma(u.y2, p2, rb.rho[r + 2]);
-  rb.block_mu[i] = fma(normal, r_bar, rb.block_mu[i]);
-  A_bar[n] = fma(y1, by, A_bar[n]), A_bar[2 * n] = fma(y2, by, A_bar[2 * n]);
-  // normal
-  T n_bar = g.x + fma(mu, r_bar, by_bar);
-  auto low = x < zero;
-  T x_bar = select(low, zero, n_bar);
-  rb.rho[r] = fnma(y.x, x_bar, rb.rho[r]);
-  y_bar = {select(stick, -held.x, -rw.rho[r] * x_bar), select(stick, -held.y, y1), select(stick, -held.z, y2)};
-  own_bar = {x_bar - by_bar, p1, p2};
+  // lam_t'
+  Cone<T> c = cone_slope(o, u.p1, u.p2, mu * u.lam[0]);
+  T p1 = fma(c.Pxx, g.y, c.Pxy * g.z), p2 = fma(c.Pxy, g.y, c.Pyy * g.z), size_bar = fma(c.cx, g.y, c.cy * g.z);
+  T n_bar = fma(mu, size_bar, g.x), mu_bar = u.lam[0] * size_bar;
+  // n' = lam_n + v / den where it presses
+  T v = fma(A[1], lam[1] - u.E1, fma(A[2], lam[2] - u.E2, -y.x));
+  n_bar = select(lam[0] + v / u.den > zero, n_bar, zero);
+  T v_bar = n_bar / u.den, den_bar = -v * v_bar / u.den, coupled = fma(A[1], u.c1, A[2] * u.c2);
+  auto floored = !(fma(mu, coupled, A[0]) > T(ElementOf<T>(kLeastDen)) * A[0]);
+  T E1 = -v_bar * A[1], E2 = -v_bar * A[2], free_bar = select(floored, zero, den_bar);
+  A_bar[0] += select(floored, T(ElementOf<T>(kLeastDen)) * den_bar, den_bar);
+  A_bar[1] += fma(lam[1] - u.E1, v_bar, mu * u.c1 * free_bar), A_bar[2] += fma(lam[2] - u.E2, v_bar, mu * u.c2 * free_bar);
+  mu_bar = fma(coupled, free_bar, mu_bar);
+  // E, c: outside a disc E = c mu lam_n, c = p/|p|; elsewhere c is constant and E moves with p as the projection does
+  T size = mu * max(lam[0] - y.x / A[0], zero), cE = fma(u.c1, E1, u.c2 * E2);
+  Cone<T> at = cone_slope(o, u.p1, u.p2, size);
+  mu_bar = fma(lam[0], cE, mu_bar);
+  own_bar = {fma(mu, cE, n_bar), v_bar * A[1], v_bar * A[2]};
+  if (o.sides == 0) {
+    auto out = at.outside > T(0.5);
+    T len2 = fma(u.p1, u.p1, u.p2 * u.p2), inv = one / sqrt(select(out, len2, one));
+    T b1 = fma(mu * A[1], free_bar, mu * lam[0] * E1), b2 = fma(mu * A[2], free_bar, mu * lam[0] * E2), along = fma(u.c1, b1, u.c2 * b2);
+    p1 += select(out, inv * fnma(along, u.c1, b1), E1), p2 += select(out, inv * fnma(along, u.c2, b2), E2);
+  } else {
+    p1 += fma(at.Pxx, E1, at.Pxy * E2), p2 += fma(at.Pxy, E1, at.Pyy * E2);
+  }
+  // p
+  own_bar.y += p1, own_bar.z += p2;
+  rb.rho[r + 1] = fnma(y.y, p1, rb.rho[r + 1]), rb.rho[r + 2] = fnma(y.z, p2, rb.rho[r + 2]);
+  rb.block_mu[i] += mu_bar;
+  y_bar = {select(stick, -held.x, -v_bar), select(stick, -held.y, -rho * p1), select(stick, -held.z, -rho * p2)};
 }
 
 // sweep: lanes that are not live keep their lambda. change: largest |d lambda| / rho, m/s.   velocity(s, i, r): y of row r, block i, island s;
@@ -96,7 +129,7 @@ CS_OP void sweep(const Rows<T>& rw, const Options& o, M live, T& change, const V
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
     Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)};
-    ContactUpdate<T> u = contact_update(rw, o, i, rw.A + rw.island_A[s] + (r - r0) * (n + 1), n, lam + r, y);
+    ContactUpdate<T> u = contact_update(rw, o, i, rw.A + rw.island_A[s] + (r - r0) * (n + 1), lam + r, y);
     for (int j = 0; j < 3; j++) put(i, r + j, u.lam[j]);
   }
 }
@@ -135,8 +168,8 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
     Vec3<T> y = {velocity(k), velocity(k + 1), velocity(k + 2)}, y_bar, own;
     Vec3<T> g = {select(moved, lam_bar[k], zero), select(moved, lam_bar[k + 1], zero), select(moved, lam_bar[k + 2], zero)};
     const T* B = A + k * (n + 1);
-    ContactUpdate<T> u = contact_update(rw, o, i, B, n, now + k, y);
-    contact_update_adj(rw, o, i, B, n, now + k, y, u, g, rb, A_bar + k * (n + 1), y_bar, own);
+    ContactUpdate<T> u = contact_update(rw, o, i, B, now + k, y);
+    contact_update_adj(rw, o, i, B, now + k, y, u, g, rb, A_bar + k * (n + 1), y_bar, own);
     auto stick = moved & (u.stick > T(0.5));
     lam_bar[k] = select(moved, own.x, lam_bar[k]), lam_bar[k + 1] = select(moved, own.y, lam_bar[k + 1]);
     lam_bar[k + 2] = select(moved, own.z, lam_bar[k + 2]);
