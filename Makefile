@@ -1,7 +1,8 @@
 # On a fresh machine every target first makes .venv, installs the pinned dependencies and builds what it needs.
 #   make run     the main job                        make lint     all static checks
 #   make test    lint and all tests                  make format   rewrite sources and generated files
-#   make bench   benchmarks against other engines    make clean    remove what was built (not .venv)
+#   make slow    the tests that take minutes         make bench    benchmarks against other engines
+#   make clean   remove what was built (not .venv)
 # Pass options with ARGS:  make test ARGS="-k pendulum"     Another Python: make run PYTHON=python3.12
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ STUB := costate/_native/_core.pyi
 STUBGEN = $(BIN)/python -m nanobind.stubgen -q -m _core -o $(STUB) \
 	-i build/ext-$$($(BIN)/python -c 'import sys; print(sys.implementation.cache_tag)')
 
-.PHONY: run test bench lint format build core-tests stubs clean
+.PHONY: run test slow bench lint format build core-tests stubs clean
 .DELETE_ON_ERROR:
 
 run: $(EXT)
@@ -28,6 +29,9 @@ run: $(EXT)
 
 test: lint core-tests $(EXT)
 	$(BIN)/python -m pytest -n auto --maxprocesses=8 --slow $(ARGS)
+
+slow: $(EXT)
+	$(BIN)/python -m pytest -n auto --maxprocesses=8 --full -m full $(ARGS)
 
 bench: $(EXT)
 	$(BIN)/python -m bench $(ARGS)

@@ -45,8 +45,9 @@ template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, i
   return select(pressed, min(normal, rim), normal);
 }
 
-// contacts [max_contacts, 12], ids and joint rows [., 3] of every lane, after step()
-template <class T, class E> inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g) {
+// contacts [max_contacts, 12], ids and joint rows [., 3] of every lane, after step(); a world that diverged shows none
+template <class T, class E>
+inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g, const bool* alive) {
   const Tree& t = *c.tree;
   int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t);
   for (int l = 0; l < g.count; l++) {
@@ -65,7 +66,7 @@ template <class T, class E> inline void show_rows(const RolloutCall<E>& c, const
     Vec3<T> f = rw.lam[r] * C.r0 + rw.lam[r + 1] * C.r1 + rw.lam[r + 2] * C.r2;
     for (int l = 0; l < g.count; l++) {
       int k = rw.item[i][l], at = held[l];
-      if (k < 0) continue;
+      if (k < 0 || !alive[l]) continue;
       held[l]++;
       int b = t.shape_body[t.touch_b[k]];
       Vec3<T> x = rw.x_b[i] + (b < 0 ? zero3<T>() : tr.origin[t.root[b]]);
@@ -81,7 +82,7 @@ template <class T, class E> inline void show_rows(const RolloutCall<E>& c, const
     T state = select(x > rw.lo[r], select(x < rw.hi[r], T(2), T(3)), T(1)),
       far = min(abs(x - rw.lo[r]), abs(x - rw.hi[r])) / rw.rho[r];
     for (int l = 0; l < g.count; l++) {
-      if (rw.item[i][l] < 0) continue;
+      if (rw.item[i][l] < 0 || !alive[l]) continue;
       E* to = c.rows.data + ((g.first + l) * n_rows + base + rw.item[i][l]) * kRowNumbers;
       to[0] = lane(rw.lam[r], l), to[1] = lane(state, l), to[2] = lane(far, l);
     }

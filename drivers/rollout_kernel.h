@@ -99,7 +99,7 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
     store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
   }
   status.store(c.status, g);
-  if (c.contacts.data || c.rows.data || c.contact_ids) show_rows(c, b.tr, b.rw, g);
+  if (c.contacts.data || c.rows.data || c.contact_ids) show_rows(c, b.tr, b.rw, g, alive);
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place

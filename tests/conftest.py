@@ -1,4 +1,4 @@
-"""Shared by all tests: the --slow option, and the same random numbers in every run."""
+"""Shared by all tests: the --slow and --full options, and the same random numbers in every run."""
 
 import random
 
@@ -9,15 +9,17 @@ import torch
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--full", action="store_true", help="also run the tests marked full")
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--slow"):
-        return
-    skip = pytest.mark.skip(reason="slow: needs --slow")
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(skip)
+    for mark in ("slow", "full"):
+        if config.getoption(f"--{mark}"):
+            continue
+        skip = pytest.mark.skip(reason=f"{mark}: needs --{mark}")
+        for item in items:
+            if mark in item.keywords:
+                item.add_marker(skip)
 
 
 @pytest.fixture(autouse=True)

@@ -4,14 +4,12 @@ import pytest
 import torch
 
 import costate as cs
-from costate.scene.fields import FIELD_NAMES
-from tests.gradients.scenes import build, generator, normal, random_q, random_state
+from tests.gradients.scenes import build, free_fields, generator, normal, random_q, random_state
 
 # Central differences with h = 1e-6: round-off gives 1e-16 / 1e-6 of the outputs, which are of order 1 to 100.
 OPTIONS = {"eps": 1e-6, "atol": 1e-7, "rtol": 1e-6}
-FIELDS = tuple(name for name in FIELD_NAMES if not name.startswith("site"))
-
 MODEL = build("arm")
+FIELDS = tuple(name for name in free_fields(MODEL) if not name.startswith("site"))
 SIM = cs.Simulator(MODEL)
 
 
@@ -77,7 +75,7 @@ def test_mass_matrix():
 
 
 def test_kinematics():
-    values, make = with_params(FIELD_NAMES, *random_state(MODEL, generator(), 2))
+    values, make = with_params(free_fields(MODEL), *random_state(MODEL, generator(), 2))
     assert torch.autograd.gradcheck(lambda q, v, *fields: tuple(cs.kinematics(MODEL, q, v, make(fields))), values, **OPTIONS)
 
 
