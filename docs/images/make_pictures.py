@@ -2,7 +2,7 @@
 
 worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
-identify_pendulum.png: what examples/identify_pendulum.py draws.
+identify_pendulum.png and throw_ball.png: what the examples of these names draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
 """
 
@@ -103,11 +103,11 @@ def shrink(path: Path) -> None:
     print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 
-def identify_picture() -> None:
-    """The main example's own picture."""
-    example = HERE.parents[1] / "examples/identify_pendulum.py"
+def example_picture(name: str) -> None:
+    """An example's own picture."""
+    example = HERE.parents[1] / f"examples/{name}.py"
     subprocess.run([sys.executable, example, "--out", HERE], check=True, stdout=subprocess.DEVNULL)
-    shrink(HERE / "identify_pendulum.png")
+    shrink(HERE / f"{name}.png")
 
 
 def row_of_balls() -> tuple[cs.Simulator, cs.Trajectory]:
@@ -150,4 +150,5 @@ def hits_picture() -> None:
 if __name__ == "__main__":
     worlds_picture()
     hits_picture()
-    identify_picture()
+    example_picture("identify_pendulum")
+    example_picture("throw_ball")

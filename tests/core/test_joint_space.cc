@@ -30,10 +30,10 @@ static void check_actuate(Random& rng) {
   double* gear = params_map(w.t, w.x.data() + w.at_theta()).gear;
   gear[0] = 2, gear[1] = -3, gear[2] = 5;
   View<double> a(w, w.x);
-  Vector u = {1, 10, 100}, tau = {1e30, 1e30};
-  actuate(w.t, a.th, u.data(), tau.data());
-  CHECK(tau[0] == -30 && tau[1] == 502);
-  actuate(w.t, a.th, kNull, tau.data());
+  Vector u = {1, 10, 100}, tau = {1e30, 1e30}, D = tau;
+  actuate(w.t, a.th, a.in.q, u.data(), a.in.h, tau.data(), D.data());
+  CHECK(tau[0] == -30 && tau[1] == 502 && D[0] == a.th.damping[0] && D[1] == a.th.damping[1]);
+  actuate(w.t, a.th, a.in.q, kNull, a.in.h, tau.data(), D.data());
   CHECK(tau[0] == 0 && tau[1] == 0);
 }
 
@@ -41,7 +41,7 @@ static Vector spring(const World& w, const Vector& q) {
   View<double> a(w, w.x);
   Vector unit(w.t.nq), tau(w.t.nv, 0.0), at_rest(w.t.nv, 0.0);
   normalise(w.t, q.data(), unit.data());
-  passive(w.t, a.th, unit.data(), at_rest.data(), tau.data());
+  passive(w.t, a.th, a.th.damping, unit.data(), at_rest.data(), tau.data());
   return tau;
 }
 
@@ -63,7 +63,7 @@ static void check_passive(Random& rng) {
   CHECK(spring(w, {raw.rest[0]})[0] == 0);
   View<double> a(w, w.x);
   double tau = 7, rate = 2;
-  passive(w.t, a.th, a.th.rest, &rate, &tau);
+  passive(w.t, a.th, a.th.damping, a.th.rest, &rate, &tau);
   CHECK_NEAR(tau, 7 + 2 * raw.damping[0], kRounding);
 }
 
@@ -109,7 +109,7 @@ enum Op { kActuate, kPassive, kIntegrate, kNormalise, kPrepare };
 static const char* const kNames[] = {"actuate", "passive", "integrate", "normalise", "prepare"};
 
 static int out_size(const World& w, Op op) {
-  return op == kPrepare ? params_size(w.t) : op == kIntegrate || op == kNormalise ? w.t.nq : w.t.nv;
+  return op == kPrepare ? params_size(w.t) : op == kIntegrate || op == kNormalise ? w.t.nq : op == kActuate ? 2 * w.t.nv : w.t.nv;
 }
 
 template <class T> static void forward(const World& w, Op op, const std::vector<T>& x, std::vector<T>& y) {
@@ -117,10 +117,10 @@ template <class T> static void forward(const World& w, Op op, const std::vector<
   View<T> a(w, x);
   std::vector<T> q(t.nq);
   normalise(t, a.in.q, q.data());
-  if (op == kActuate) actuate(t, a.th, a.in.u, y.data());
+  if (op == kActuate) actuate(t, a.th, q.data(), a.in.u, a.in.h, y.data(), y.data() + t.nv);
   if (op == kPassive) {
     for (T& tau : y) tau = T(0);
-    passive(t, a.th, q.data(), a.in.v, y.data());
+    passive(t, a.th, a.th.damping, q.data(), a.in.v, y.data());
   }
   if (op == kIntegrate) integrate(t, q.data(), a.in.h, a.in.v, y.data());
   if (op == kNormalise) y = q;
@@ -134,8 +134,8 @@ static void adjoint(const World& w, Op op, const Vector& g, Vector& x_bar) {
   Vector q(t.nq), y(out_size(w, op)), tangent(t.nv, 0.0);
   normalise(t, a.in.q, q.data());
   forward(w, op, w.x, y);
-  if (op == kActuate) actuate_adj(t, a.th, a.in.u, g.data(), b.th, b.in.u);
-  if (op == kPassive) passive_adj(t, a.th, q.data(), a.in.v, g.data(), b.th, b.in.q, b.in.v);
+  if (op == kActuate) actuate_adj(t, a.th, q.data(), a.in.u, a.in.h, g.data(), g.data() + t.nv, b.th, b.in.q, b.in.u, b.in.h);
+  if (op == kPassive) passive_adj(t, a.th, a.th.damping, q.data(), a.in.v, g.data(), b.th, b.th.damping, b.in.q, b.in.v);
   if (op == kIntegrate) {
     tangent_bars(t, y.data(), g.data(), tangent.data());
     integrate_adj(t, a.in.h, a.in.v, tangent.data(), b.in.q, b.in.h, b.in.v);

@@ -7,11 +7,11 @@
 using namespace test;
 
 // what is asked of an adjoint: everything, or only the bars of q and v
-enum Asked { kAll, kState };
+enum Wanted { kAll, kState };
 
 // y = (q+, v+), then the bars of q (tangent), v, u, h, external, theta
 template <class T> static std::vector<T> step_and_adjoint(const World& w, const std::vector<T>& x, const std::vector<T>& g,
-                                                          Asked asked, double dirt) {
+                                                          Wanted asked, double dirt) {
   const Tree& t = w.t;
   View<T> a(w, x);
   Scratch<T> s(t, dirt);
@@ -19,11 +19,11 @@ template <class T> static std::vector<T> step_and_adjoint(const World& w, const 
   for (int i = 0; i < 8; i++) at[i + 1] = at[i] + sizes[i];
   std::vector<T> out(at[8], T(0)), v_bar(g.begin() + t.nv, g.end());
   T* o = out.data();
-  step(t, a.th, s.tr, a.in, o, o + at[1]);
+  step(t, a.th, s.tr, s.rw, s.o, a.in, o, o + at[1]);
   bool all = asked == kAll;
   InputBars<T> bar = {o + at[2], o + at[3], all ? o + at[4] : nullptr, T(0), all ? o + at[6] : nullptr};
   Params<T> th_bar = params_map(t, all ? o + at[7] : nullptr);
-  step_adj(t, a.th, s.tr, a.in, o + at[1], g.data(), v_bar.data(), s.bar, th_bar, bar);
+  step_adj(t, a.th, s.tr, s.rw, s.o, a.in, o + at[1], g.data(), v_bar.data(), s.bar, s.rb, th_bar, bar);
   o[at[5]] = bar.h;
   return out;
 }
@@ -67,7 +67,7 @@ template <class P> static void check_lanes(const World& w, Random& rng) {
   std::vector<Lane<P>> xs = neighbours<P>(w, rng), gs;
   for (int l = 0; l < lanes<P>; l++) gs.push_back(converted<E>(rng.vector(2 * w.t.nv)));
   std::vector<P> g = gather<P>(gs);
-  for (Asked asked : {kAll, kState}) {
+  for (Wanted asked : {kAll, kState}) {
     std::vector<P> clean = step_and_adjoint(w, gather<P>(xs), g, asked, 1e30);
     for (int l = 0; l < lanes<P>; l++) CHECK(differing(clean, l, step_and_adjoint(w, xs[l], gs[l], asked, -1e20), 0) == 0);
     // one lane goes wrong: it shows there, and nowhere else

@@ -183,6 +183,7 @@ static void check_solve(const World& w, Random& rng) {
   std::vector<double> H(t.nv * t.nv), b = rng.vector(t.nv), x;
   mass_rows(t, r.a.th, r.s.tr, H.data());
   for (int d = 0; d < t.nv; d++) H[d * t.nv + d] += r.a.in.h * r.a.th.damping[d];
+  for (int d = 0; d < t.nv; d++) r.s.tr.D[d] = r.a.th.damping[d];
   factor(t, r.a.th, r.s.tr, r.a.in.h);
   for (int again = 0; again < 2; again++) {
     x = b;

@@ -204,7 +204,9 @@ template <class T> static Scratch<T> factored(const World& w) {
   std::vector<T> x(w.x.begin(), w.x.end());
   Scratch<T> s(w.t);
   View<T> a(w, x);
-  normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), inertia(w.t, a.th, s.tr), factor(w.t, a.th, s.tr, a.in.h);
+  normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), inertia(w.t, a.th, s.tr);
+  for (int d = 0; d < w.t.nv; d++) s.tr.D[d] = a.th.damping[d];
+  factor(w.t, a.th, s.tr, a.in.h);
   return s;
 }
 

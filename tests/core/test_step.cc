@@ -13,7 +13,7 @@ static int out_size(const World& w, Op op) {
 template <class T> static void forward(const World& w, Op op, const std::vector<T>& x, Scratch<T>& s, std::vector<T>& y) {
   View<T> a(w, x);
   const Tree& t = w.t;
-  if (op == kStep) step(t, a.th, s.tr, a.in, y.data(), y.data() + t.nq);
+  if (op == kStep) step(t, a.th, s.tr, s.rw, s.o, a.in, y.data(), y.data() + t.nq);
   if (op == kAcceleration) {
     acceleration(t, a.th, s.tr, a.in, a.in.u);
     for (int d = 0; d < t.nv; d++) y[d] = s.tr.acc[d];
@@ -31,7 +31,7 @@ static void adjoint(const World& w, Op op, Scratch<double>& s, std::vector<doubl
   BarView b(w, x_bar);
   if (op == kStep) {
     tangent_bars(t, y.data(), g.data(), q_tan.data());
-    step_adj(t, a.th, s.tr, a.in, y.data() + t.nq, q_tan.data(), g.data() + t.nq, s.bar, b.th, b.in);
+    step_adj(t, a.th, s.tr, s.rw, s.o, a.in, y.data() + t.nq, q_tan.data(), g.data() + t.nq, s.bar, s.rb, b.th, b.in);
   }
   if (op == kAcceleration) {
     bars_clear(t, s.bar);

@@ -3,12 +3,23 @@
 // x = (q, v, u or tau or qdd, h, external, theta), everything a step depends on, in one vector.
 #pragma once
 #include "../../core/query.h"
+#include "../../drivers/options.h"
 #include "../../drivers/tree.h"
 #include "check.h"
 
 namespace test {
 
 using namespace costate;
+
+// a user's options, some of them changed
+struct Asked {
+  double iterations = 15, polish = 2, tolerance = 1e-10, margin = 0.01, recovery = 0.2, push_speed = 0.5, bounce_speed = 0.1;
+  double cone = 0, exact = 0, relative_softness = 1e-9, absolute_softness = 1e-10, form = -1;
+  Options read() const {
+    return read_options({iterations, polish, tolerance, margin, recovery, push_speed, bounce_speed, cone, exact,
+                         relative_softness, absolute_softness, form});
+  }
+};
 
 struct World {
   TreeStorage storage;
@@ -24,7 +35,10 @@ struct World {
   int size() const { return at_theta() + params_size(t); }
 
   World(std::vector<int> parent, std::vector<int> joint, std::vector<int> motors, bool controls, int form, Random& rng)
-      : storage(std::move(parent), std::move(joint), std::move(motors), form), t(storage.view()), nu(controls ? t.nu : t.nv) {
+      : World(TreeStorage::plain(std::move(parent), std::move(joint), std::move(motors), form), controls, rng) {}
+
+  World(Structure structure, bool controls, Random& rng)
+      : storage(std::move(structure)), t(storage.view()), nu(controls ? t.nu : t.nv) {
     x = rng.vector(size());
     x[at_h()] = rng.uniform(0.001, 0.1);
     Params<double> th = params_map(t, x.data() + at_theta());
@@ -36,6 +50,11 @@ struct World {
     }
     for (int d = 0; d < t.nv; d++) th.damping[d] = rng.uniform(0, 1), th.armature[d] = rng.uniform(0, 0.2);
   }
+
+  World(const World& w) : storage(w.storage), t(storage.view()), nu(w.nu), x(w.x) {}  // its own integers
+  World& operator=(const World&) = delete;
+
+  Params<double> theta() { return params_map(t, x.data() + at_theta()); }
 
   // every joint type, branching; the first body of a tree hangs on the world
   static World random(int nb, bool controls, int form, Random& rng) {
@@ -58,12 +77,18 @@ template <class T> struct Scratch {
   std::vector<T> memory;
   Trace<T> tr;
   Bars<T> bar;
-  explicit Scratch(const Tree& t, double dirt = 0) {
+  Rows<T> rw;
+  RowBars<T> rb;
+  Options o;
+  explicit Scratch(const Tree& t, double dirt = 0, const Asked& asked = {}) : o(asked.read()) {
     Arena<T> count{nullptr, 0};
-    trace_map(t, count), bars_map(t, count);
-    memory.assign(count.used, T(dirt));
+    map(t, count);
+    memory.assign(count.used, T(ElementOf<T>(dirt)));
     Arena<T> arena{memory.data(), 0};
-    tr = trace_map(t, arena), bar = bars_map(t, arena);
+    map(t, arena);
+  }
+  void map(const Tree& t, Arena<T>& m) {
+    tr = trace_map(t, m), bar = bars_map(t, m), rw = rows_map(t, o, true, m), rb = row_bars_map(t, m);
   }
 };
 

@@ -6,8 +6,11 @@
 #include "../../core/base/dual.h"
 #include "../../core/base/pack.h"
 #include "../../core/base/scalar.h"
+#include "../../core/data/inputs.h"
 #include "../../core/data/model.h"
+#include "../../core/data/options.h"
 #include "../../core/data/params.h"
+#include "../../core/data/rows.h"
 #include "../../core/data/trace.h"
 #include "../../core/math/mat3.h"
 #include "../../core/math/quat.h"
@@ -15,6 +18,12 @@
 #include "../../core/math/trig.h"
 #include "../../core/math/vec3.h"
 #include "../../core/ops/actuate.h"
+#include "../../core/ops/collide.h"
+#include "../../core/ops/collide/point_plane.h"
+#include "../../core/ops/collide/segments.h"
+#include "../../core/ops/constrain.h"
+#include "../../core/ops/delassus.h"
+#include "../../core/ops/friction.h"
 #include "../../core/ops/inertia.h"
 #include "../../core/ops/integrate.h"
 #include "../../core/ops/inverse_dynamics.h"
@@ -25,9 +34,17 @@
 #include "../../core/ops/joint/planar.h"
 #include "../../core/ops/joint/prismatic.h"
 #include "../../core/ops/joint/revolute.h"
+#include "../../core/ops/joint_rows.h"
 #include "../../core/ops/kinematics.h"
+#include "../../core/ops/limits.h"
+#include "../../core/ops/mass_form.h"
 #include "../../core/ops/passive.h"
+#include "../../core/ops/polish.h"
 #include "../../core/ops/prepare.h"
+#include "../../core/ops/relax.h"
+#include "../../core/ops/rows.h"
+#include "../../core/ops/shapes.h"
+#include "../../core/ops/slots.h"
 #include "../../core/ops/solve.h"
 #include "../../core/ops/velocity.h"
 #include "../../core/query.h"
@@ -39,6 +56,7 @@ namespace costate {
 // What a kernel is given: inputs x, outputs y, bars of both, and scratch, `stride` numbers per world
 template <class T> struct Call {
   Tree t;
+  Options o;
   int worlds, stride;
   const T *q, *v, *u, *theta, *external;
   T *y, *y_bar, *q_bar, *v_bar, *u_bar, *theta_bar, *external_bar, *scratch;
@@ -48,6 +66,8 @@ template <class T> struct Call {
 template <class T> struct Mine {
   Trace<T> tr;
   Bars<T> bar;
+  Rows<T> rw;
+  RowBars<T> rb;
   Params<T> th, th_bar;
   Inputs<T> in;
   InputBars<T> in_bar;
@@ -58,7 +78,7 @@ template <class T> struct Mine {
     int w = blockIdx.x * blockDim.x + threadIdx.x, n = w * c.stride;
     real = w < c.worlds;
     Arena<T> arena{c.scratch + n, 0};
-    tr = trace_map(c.t, arena), bar = bars_map(c.t, arena);
+    tr = trace_map(c.t, arena), bar = bars_map(c.t, arena), rw = rows_map(c.t, c.o, true, arena), rb = row_bars_map(c.t, arena);
     th = params_map(c.t, arena.template take<T>(params_size(c.t)));
     th_bar = params_map(c.t, c.theta_bar + n);
     in = {c.q + n, c.v + n, c.u + n, T(0.01), c.external + n};
@@ -72,8 +92,9 @@ template <class T> __global__ void step_kernel(Call<T> c) {
   Mine<T> m(c);
   if (!m.real) return;
   T* v_next = m.y + c.t.nq;
-  step(c.t, m.th, m.tr, m.in, m.y, v_next);
-  step_adj(c.t, m.th, m.tr, m.in, v_next, m.y_bar, m.y_bar + c.t.nv, m.bar, m.th_bar, m.in_bar);
+  step(c.t, m.th, m.tr, m.rw, c.o, m.in, m.y, v_next);
+  for (int i = 0; i < m.rw.count[0]; i++) m.rb.impulse[i] = zero3<T>();
+  step_adj(c.t, m.th, m.tr, m.rw, c.o, m.in, v_next, m.y_bar, m.y_bar + c.t.nv, m.bar, m.rb, m.th_bar, m.in_bar);
   normalise_adj(c.t, m.in.q, m.in_bar.q, m.y);
   tangent_bars(c.t, m.in.q, m.y, m.in_bar.q);
 }

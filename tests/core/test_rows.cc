@@ -1,0 +1,266 @@
+// rows.h, delassus.h, mass_form.h: J against rates of gaps and points, A against the dense H^-1, impulses against the conditions
+// they have to fulfil; mass_form against the mass matrix and its adjoint against Dual.
+#include "scene.h"
+using namespace test;
+
+using V = Vec3<double>;
+using D = Dual<double>;
+using Vector = std::vector<double>;
+
+// sums over up to 12 bodies; the same through H^-1
+constexpr double kRounding = 1e-12, kSolve = 1e-10;
+
+// a world after one step
+struct Solved {
+  Scratch<double> s;
+  View<double> a;
+  Vector y;
+  Solved(const World& w, const Asked& asked) : s(w.t, 1e30, asked), a(w, w.x) { step_of(w, w.x, s, y); }
+};
+
+// the world's kinematics, shapes and candidates as they move with v: tangents are rates
+struct Moving {
+  Duals x;
+  Scratch<D> s;
+  View<D> a;
+  static Duals moved(const World& w) {
+    Duals x(w.x.begin(), w.x.end()), q(w.t.nq), next(w.t.nq);
+    normalise(w.t, x.data(), q.data());
+    integrate(w.t, q.data(), D(0, 1), x.data() + w.at_v(), next.data());
+    for (int i = 0; i < w.t.nq; i++) x[i] = next[i];
+    return x;
+  }
+  explicit Moving(const World& w) : x(moved(w)), s(w.t), a(w, x) {
+    normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), shapes(w.t, a.th, s.tr, s.rw), collide(w.t, a.th, s.tr, s.rw);
+    limits(w.t, a.th, s.tr.q, a.in.v, a.in.h, s.rw);
+  }
+  // velocity of the point of body b that is at x, seen from its tree's origin; of the world: none
+  V velocity(const World& w, int b, V x) const {
+    if (b < 0) return {0, 0, 0};
+    const Mat3<D>& R = s.tr.R[b];
+    Vec3<D> p = s.tr.p[b], o = s.tr.origin[w.t.root[b]];
+    auto value = [](Vec3<D> r) { return V{r.x.value, r.y.value, r.z.value}; };
+    auto rate = [](Vec3<D> r) { return V{r.x.tangent, r.y.tangent, r.z.tangent}; };
+    Mat3<double> now = {value(R.r0), value(R.r1), value(R.r2)}, turn = {rate(R.r0), rate(R.r1), rate(R.r2)};
+    return rate(o) + rate(p) + mul(turn, tmul(now, x - value(p)));
+  }
+};
+
+// ---- rows ------------------------------------------------------------------------------------------------------------------
+static double dense_J(const World& w, const Rows<double>& rw, int i, int r, int d) {
+  for (int k = 0; k < rw.list_n[i]; k++)
+    if (rw.list[i * w.t.nv + k] == d) return rw.J[r * w.t.nv + d];
+  return 0;
+}
+static double dot_J(const World& w, const Rows<double>& rw, int i, int r, const double* v) {
+  double sum = 0;
+  for (int d = 0; d < w.t.nv; d++) sum += dense_J(w, rw, i, r, d) * v[d];
+  return sum;
+}
+
+// a contact's normal row is the rate of its gap, its tangents the velocity of b against a; a limit's row the rate of its distance
+static void check_J(const World& w, const Solved& n) {
+  Moving m(w);
+  const Tree& t = w.t;
+  const Rows<double>& rw = n.s.rw;
+  const double* v = w.x.data() + w.at_v();
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i], k = rw.item[i][0];
+    double Jv = dot_J(w, rw, i, r, v);
+    if (rw.kind[i] == kDryRow) CHECK_NEAR(Jv, v[t.dry_dof[k]], 0);
+    if (rw.kind[i] == kServoRow) CHECK_NEAR(Jv, n.a.th.gear[t.servo_motor[k]] * v[t.motor_dof[t.servo_motor[k]]], kRounding);
+    if (rw.kind[i] == kLimitRow) CHECK_NEAR(Jv, m.s.rw.distance[k].tangent, kRounding);
+    if (rw.kind[i] != kContactRows) continue;
+    CHECK_NEAR(Jv, m.s.rw.gap[k].tangent, kRounding * 10);
+    int a = t.shape_body[t.touch_a[k]], b = t.shape_body[t.touch_b[k]];
+    V slip = m.velocity(w, b, rw.x_b[i]) - m.velocity(w, a, rw.x_a[i]);
+    CHECK_NEAR(dot_J(w, rw, i, r + 1, v), dot(rw.frame[k].r1, slip), kRounding * 10);
+    CHECK_NEAR(dot_J(w, rw, i, r + 2, v), dot(rw.frame[k].r2, slip), kRounding * 10);
+  }
+}
+
+// b = J v* + target, softness and bounds
+static void check_b(const World& w, const Solved& n) {
+  const Tree& t = w.t;
+  const Rows<double>& rw = n.s.rw;
+  const Options& o = n.s.o;
+  const double *v = w.x.data() + w.at_v(), h = w.x[w.at_h()];
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i], k = rw.item[i][0];
+    double Jv_star = dot_J(w, rw, i, r, rw.v_star), target = 0;
+    if (rw.kind[i] == kDryRow) CHECK(rw.hi[r] == h * n.a.th.dry_friction[k] && rw.lo[r] == -rw.hi[r]);
+    if (rw.kind[i] == kServoRow) {
+      int f = t.bound[t.servo_motor[k]];
+      CHECK(rw.lo[r] == h * n.a.th.force_lower[f] && rw.hi[r] == h * n.a.th.force_upper[f]);
+      target = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kServoRow, k).target;
+    }
+    if (rw.kind[i] >= kLimitRow) {
+      CHECK(rw.lo[r] == 0 && rw.hi[r] == kUnbounded);
+      double gap = rw.kind[i] == kLimitRow ? rw.distance[k] : rw.gap[k], Jv = dot_J(w, rw, i, r, v);
+      bool touch = rw.kind[i] == kContactRows, soft = touch && rw.soft[k] > 0;
+      target = gap >= 0 ? gap / h : soft ? o.recovery * gap / h : std::fmax(o.recovery * gap / h, -o.push_speed);
+      if (touch && gap + h * Jv_star < 0 && Jv < -o.bounce_speed && (gap >= 0 || rw.e[k] * Jv < target)) target = rw.e[k] * Jv;
+    }
+    CHECK_NEAR(rw.b[r], Jv_star + target, kRounding * (10 + std::fabs(target)));
+    if (rw.kind[i] != kContactRows) continue;
+    CHECK(rw.block_mu[i] == rw.mu[k]);
+    for (int j : {1, 2}) CHECK_NEAR(rw.b[r + j], dot_J(w, rw, i, r + j, rw.v_star), kRounding * 10);
+  }
+}
+
+// ---- A and what the impulses do ---------------------------------------------------------------------------------------------
+// x = H^-1 x by elimination with pivots; H is destroyed
+static void solve_dense(Vector H, int n, double* x) {
+  for (int k = 0; k < n; k++) {
+    int p = k;
+    for (int i = k + 1; i < n; i++)
+      if (std::fabs(H[i * n + k]) > std::fabs(H[p * n + k])) p = i;
+    for (int j = 0; j < n; j++) std::swap(H[k * n + j], H[p * n + j]);
+    std::swap(x[k], x[p]);
+    for (int i = k + 1; i < n; i++) {
+      double m = H[i * n + k] / H[k * n + k];
+      for (int j = k; j < n; j++) H[i * n + j] -= m * H[k * n + j];
+      x[i] -= m * x[k];
+    }
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    for (int j = i + 1; j < n; j++) x[i] -= H[i * n + j] * x[j];
+    x[i] /= H[i * n + i];
+  }
+}
+static Vector dense_H(const World& w, const Solved& n) {
+  const Tree& t = w.t;
+  Scratch<double> s(t);
+  Vector H(t.nv * t.nv);
+  mass_matrix(t, n.a.th, s.tr, n.a.in.q, H.data());
+  for (int d = 0; d < t.nv; d++) H[d * t.nv + d] += w.x[w.at_h()] * n.s.tr.D[d];
+  return H;
+}
+
+static void check_A(const World& w, const Solved& n) {
+  const Tree& t = w.t;
+  const Rows<double>& rw = n.s.rw;
+  const Options& o = n.s.o;
+  Vector H = dense_H(w, n), dv(t.nv, 0.0);
+  double h = w.x[w.at_h()];
+  auto row = [&](int i, int r) {
+    Vector J(t.nv);
+    for (int d = 0; d < t.nv; d++) J[d] = dense_J(w, rw, i, r, d);
+    return J;
+  };
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], m = rw.first_row[last] - r0;
+    for (int i = first; i < last; i++)
+      for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
+        Vector X = row(i, r);
+        solve_dense(H, t.nv, X.data());
+        for (int d = 0; d < t.nv; d++) dv[d] += X[d] * rw.lam[r];
+        for (int j = first; j < last; j++)
+          for (int q = rw.first_row[j]; q < rw.first_row[j + 1]; q++) {
+            double A = dot_J(w, rw, j, q, X.data()), soft = 0;
+            if (q == r) {
+              bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
+              if (normal) soft = o.recovery * rw.soft[rw.item[i][0]] / (h * h);
+              if (rw.kind[i] == kServoRow) soft = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kServoRow, rw.item[i][0]).R;
+              double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : A;
+              soft += o.relative_softness * scale + o.absolute_softness;
+            }
+            CHECK_NEAR(rw.A[rw.island_A[s] + (r - r0) * m + q - r0], A + soft, kSolve * (1 + std::fabs(A) + soft));
+          }
+      }
+  }
+  for (int d = 0; d < t.nv; d++) CHECK_NEAR(n.y[t.nq + d], rw.v_star[d] + dv[d], kSolve * 100);
+}
+
+// every row at its bound or at rest; friction inside its cone, and where it slides against the slip
+static void check_conditions(const Solved& n, int* states) {
+  const Rows<double>& rw = n.s.rw;
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], m = rw.first_row[last] - r0;
+    auto y = [&](int r) {
+      double sum = rw.b[r];
+      for (int q = 0; q < m; q++) sum += rw.A[rw.island_A[s] + (r - r0) * m + q] * rw.lam[r0 + q];
+      return sum;
+    };
+    for (int i = first; i < last; i++) {
+      int r = rw.first_row[i];
+      double lam = rw.lam[r], tol = 1e-8;
+      CHECK(lam >= rw.lo[r] - tol && lam <= rw.hi[r] + tol);
+      if (lam > rw.lo[r] + tol) CHECK(y(r) < tol);
+      if (lam < rw.hi[r] - tol) CHECK(y(r) > -tol);
+      if (rw.kind[i] != kContactRows) continue;
+      double x1 = rw.lam[r + 1], x2 = rw.lam[r + 2], size = std::hypot(x1, x2), rim = rw.mu[rw.item[i][0]] * lam;
+      double y1 = y(r + 1), y2 = y(r + 2), slip = std::hypot(y1, y2);
+      CHECK(size <= rim + tol);
+      if (size < rim - tol) CHECK(slip < tol);
+      if (slip > tol && size > tol) CHECK_NEAR(x1 * y1 + x2 * y2, -size * slip, tol);
+      states[lam < tol ? 0 : size < rim - tol ? 1 : 2]++;
+    }
+  }
+}
+
+// sweeps with and without A: the same iterates up to rounding. Softness keeps redundant rows from sharing their load by chance
+static void check_forms(const World& w, Asked asked) {
+  asked.form = 0, asked.relative_softness = 1e-3;
+  Solved dense(w, asked);
+  asked.form = 1;
+  Solved half(w, asked);
+  if (asked.polish && (dense.s.rw.status->solved < 0.5 || half.s.rw.status->solved < 0.5)) return;  // rounding may have grown
+  for (int i = 0; i < w.t.nq + w.t.nv; i++) CHECK_NEAR(dense.y[i], half.y[i], kSolve * (1 + std::fabs(dense.y[i])));
+}
+
+// ---- mass_form ---------------------------------------------------------------------------------------------------------------
+static void check_mass_form(const World& w, Random& rng) {
+  const Tree& t = w.t;
+  Scratch<double> s(t, 1e30);
+  Scratch<D> dual(t);
+  View<double> a(w, w.x);
+  Vector M(t.nv * t.nv), x = rng.vector(t.nv), y = rng.vector(t.nv);
+  mass_matrix(t, a.th, s.tr, a.in.q, M.data());
+  double sum = 0;
+  for (int d = 0; d < t.nv; d++)
+    for (int j = 0; j < t.nv; j++) sum += x[d] * (M[d * t.nv + j] - (d == j ? a.th.armature[d] : 0)) * y[j];
+  CHECK_NEAR(mass_form(t, s.tr, x.data(), y.data(), nullptr, s.rb), sum, kRounding * 10);
+  // S and I as any numbers
+  int nS = 6 * t.nv, n = nS + 10 * t.nb;
+  Vector flat_in = rng.vector(n);
+  Duals xd(x.begin(), x.end()), yd(y.begin(), y.end());
+  auto load = [&](auto& tr, auto& in) {
+    for (int i = 0; i < nS; i++) (&tr.S[0].w.x)[i] = in[i];
+    for (int i = 0; i < 10 * t.nb; i++) (&tr.I[0].m)[i] = in[nS + i];
+  };
+  check_adjoint(
+      "mass_form", flat_in, 1,
+      [&](const Duals& in, Duals& out) {
+        load(dual.tr, in), out[0] = mass_form(t, dual.tr, xd.data(), yd.data(), nullptr, dual.rb);
+      },
+      [&](const Vector& g, Vector& bar) {
+        load(s.tr, flat_in);
+        bars_clear(t, s.bar);
+        mass_form_adj(t, s.tr, x.data(), y.data(), nullptr, s.rb, s.bar);
+        for (int i = 0; i < nS; i++) bar[i] = g[0] * (&s.bar.S[0].n.x)[i];
+        for (int i = 0; i < 10 * t.nb; i++) bar[nS + i] = g[0] * (&s.bar.I[0].m)[i];
+      },
+      rng);
+}
+
+int main() {
+  Random rng(24);
+  int states[3] = {};
+  for (int trial = 0; trial < 60; trial++) {
+    Parts parts;
+    parts.limits = parts.dry = parts.servos = trial % 3 != 0;
+    parts.moving_plane = trial % 7 == 3;
+    World w = random_scene(parts, trial % 2, rng);
+    Asked asked;
+    asked.iterations = 500, asked.tolerance = 1e-13, asked.relative_softness = trial % 4 ? 1e-6 : 1e-3;
+    Solved n(w, asked);
+    check_J(w, n), check_b(w, n), check_A(w, n), check_mass_form(w, rng);
+    if (n.s.rw.status->solved > 0.5) check_conditions(n, states);
+    check_forms(w, asked);
+    asked.iterations = 3, asked.polish = 0;
+    check_forms(w, asked);
+  }
+  CHECK(states[0] > 20 && states[1] > 20 && states[2] > 20);  // separated, sticking, sliding
+  return report("rows");
+}
