@@ -25,14 +25,14 @@ template <class T> struct Status {
 
 template <class T> struct Rows {
   // shapes and candidates
-  Vec3<T>* shape_p;  // [ns] position from the origin of its body's tree, or in the world              by shapes
-  Mat3<T>* shape_R;  // [ns] orientation                                                              by shapes
-  T* gap;            // [nk] phi, m                                                                   by collide
-  Mat3<T>* frame;    // [nk] rows: normal a -> b, two tangents                                        by collide
-  Vec3<T>* point;    // [nk] contact point, from the origin of b's tree                               by collide
+  Vec3<T>* shape_p;              // [ns] position from the origin of its body's tree, or in the world              by shapes
+  Mat3<T>* shape_R;              // [ns] orientation                                                              by shapes
+  T* gap;                        // [nk] phi, m                                                                   by collide
+  Mat3<T>* frame;                // [nk] rows: normal a -> b, two tangents                                        by collide
+  Vec3<T>* point;                // [nk] contact point, from the origin of b's tree                               by collide
   T *mu, *e, *soft, *lightness;  // [nk] coefficients of the pair; 1/m of both bodies    by collide
-  T* distance;       // [n_limit] to the nearer limit                                                 by limits
-  Vec3<T>* limit_J;  // [n_limit] its derivative by the joint's dofs                                  by limits
+  T* distance;                   // [n_limit] to the nearer limit                                                 by limits
+  Vec3<T>* limit_J;              // [n_limit] its derivative by the joint's dofs                                  by limits
   // slots and blocks
   int* count;                  // [5] blocks, rows, islands, whether K holds the factor of the solution, contact slots   by slots
   int *touch, *limit, *fixed;  // [max_slots, lanes], [n_limit, lanes], [n_dry + n_servo, lanes] item in a slot, -1 none  by slots

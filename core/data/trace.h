@@ -41,7 +41,7 @@ template <class T> struct Trace {
   ArticulatedInertia<T>* IA;  // [nb] (articulated form)                                    by factor
   Force<T>* U;                // [nv] IA S (articulated form)                               by factor
   T* D;                       // [nv] damping, with that of actuators                               by actuate
-  T* acc;                     // [nv] joint accelerations; in step_adj those with contact           by acceleration
+  T* acc;                     // [nv] joint accelerations; in step_adj those with contact           by motion
   T* tau;                     // [nv] joint forces, right-hand sides                                scratch
 };
 

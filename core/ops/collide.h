@@ -80,7 +80,8 @@ template <class T> CS_FN Touch<T> touch(const Tree& t, const Params<T>& th, cons
   int a = t.touch_a[k], b = t.touch_b[k];
   Vec3<T> shift = offset(t, tr, a, t.shape_body[b]);
   if (t.shape_type[a] == kPlane)
-    return point_plane(rw.shape_p[a] + shift, rw.shape_R[a], shape_point(t, th, rw, b, t.touch_point[k]), shape_radius(t, th, b));
+    return point_plane(rw.shape_p[a] + shift, rw.shape_R[a], shape_point(t, th, rw, b, t.touch_point[k]), shape_radius(t, th, b),
+                       shape_spread<T>(t, b));
   return segments(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), t.touch_point[k]);
 }
 template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int k,
@@ -93,7 +94,7 @@ template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, cons
     Vec3<T> p = shape_point(t, th, rw, b, j), p_bar = zero3<T>();
     Force<T> F = zero_force<T>();
     T r = shape_radius(t, th, b), r_bar = zero;
-    point_plane_adj(y, rw.shape_p[a] + shift, p, r, y_bar, p_bar, F, r_bar);
+    point_plane_adj(y, rw.shape_p[a] + shift, p, r, shape_spread<T>(t, b), y_bar, p_bar, F, r_bar);
     rb.shape[a] += Force<T>{F.n + cross(rw.shape_p[a], F.f), F.f};
     shape_point_adj(t, th, rw, b, j, p_bar, rb, th_bar);
     if (th_bar.shape_size && t.shape_type[b] != kBox) th_bar.shape_size[b].x += r_bar;
@@ -116,7 +117,7 @@ template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const 
     rw.lightness[k] = pair_lightness(t, th, k);
   }
 }
-// adjoint: candidates without rows in any lane have no bars (`used`, by block_used) and cost nothing
+// adjoint: candidates without rows in any lane have no bars (`used`, by contact_slots) and cost nothing
 template <class T> CS_OP void collide_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                           const int* used, const RowBars<T>& rb, const Params<T>& th_bar) {
   for (int k = 0; k < t.nk; k++) {

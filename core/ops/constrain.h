@@ -228,7 +228,7 @@ template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const
 }
 
 // adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set.
-// rb.u = H^-1 s is what acceleration_adj needs next, with the accelerations (v+ - v) / h
+// rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
 template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                             const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
                                             const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,

@@ -1,7 +1,8 @@
 // friction: project a tangential impulse into the friction cone's cross-section of size r = mu lambda_n.
 //
 //   disc:    p if |p| <= r, else r p/|p|           polygon: the nearest point; edges at apothem r, half as long as half_edge r
-// cone_slope gives the derivative: d out = P dp + c dr, P symmetric.   kinks: the rim; a corner. r = 0 and p = 0 counts as inside
+// cone_slope gives the derivative: d out = P dp + c dr, P symmetric.   kinks: the rim; a corner. r = 0 (no normal force, or no friction) counts as
+// outside, also at p = 0, where there is no direction and c = 0
 #pragma once
 #include "../data/options.h"
 #include "../math/vec3.h"
@@ -30,11 +31,11 @@ template <class T> CS_FN void nearest_edge(const Options& o, T x, T y, T& mx, T&
 // no adjoint: returns its own derivatives
 template <class T> CS_FN Cone<T> cone_slope(const Options& o, T x, T y, T r) {
   using E = ElementOf<T>;
-  T zero = T(0), one = T(1);
+  T zero = T(0), one = T(1), n2 = fma(x, x, y * y);
+  auto point = !(r > zero);  // nothing to stand on: the projection is zero, and stays zero
   if (o.sides == 0) {
-    T n2 = fma(x, x, y * y);
-    auto out = n2 > r * r;
-    T inv = one / sqrt(select(out, n2, one)), s = r * inv, ux = x * inv, uy = y * inv;
+    auto beyond = n2 > r * r, out = beyond | point;
+    T inv = one / sqrt(select(beyond, n2, one)), s = r * inv, ux = x * inv, uy = y * inv;
     return {select(out, s * x, x),
             select(out, s * y, y),
             select(out, s * fnma(ux, ux, one), one),
@@ -46,14 +47,14 @@ template <class T> CS_FN Cone<T> cone_slope(const Options& o, T x, T y, T r) {
   }
   T mx, my, a = T(E(o.apothem)), half = T(E(o.half_edge));
   nearest_edge(o, x, y, mx, my);
-  auto out = fma(mx, x, my * y) > a * r;
+  auto out = (fma(mx, x, my * y) > a * r) | point;
   T s = fnma(my, x, mx * y), end = half * r, side = select(s > end, half, select(s < -end, -half, zero));
-  auto corner = out & ((s > end) | (s < -end)), edge = out & !corner;
+  auto corner = out & ((s > end) | (s < -end) | point), edge = out & !corner, nowhere = point & !(n2 > zero);
   T along = select(corner, side * r, s);
-  return {select(out, fnma(along, my, a * r * mx), x),   select(out, fma(along, mx, a * r * my), y),
-          select(out, select(edge, my * my, zero), one), select(edge, -mx * my, zero),
-          select(out, select(edge, mx * mx, zero), one), select(out, fnma(side, my, a * mx), zero),
-          select(out, fma(side, mx, a * my), zero),      select(out, one, zero)};
+  return {select(out, fnma(along, my, a * r * mx), x),         select(out, fma(along, mx, a * r * my), y),
+          select(out, select(edge, my * my, zero), one),       select(edge, -mx * my, zero),
+          select(out, select(edge, mx * mx, zero), one),       select(nowhere | !out, zero, fnma(side, my, a * mx)),
+          select(nowhere | !out, zero, fma(side, mx, a * my)), select(out, one, zero)};
 }
 
 // no adjoint: chooses

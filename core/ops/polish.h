@@ -43,9 +43,10 @@ template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int
   int r = rw.first_row[i];
   T n = rw.lam[r], rho = rw.rho[r + 1], one = T(1), zero = T(0);
   T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, rw.y[r + 2], rw.lam[r + 2]);
-  Cone<T> c = cone_slope(o, p, q, rw.block_mu[i] * max(n, zero));
+  T size = rw.block_mu[i] * max(n, zero);
+  Cone<T> c = cone_slope(o, p, q, size);
   T dp = p - c.x, dq = q - c.y, slip = rho * T(ElementOf<T>(o.tolerance));
-  auto still = (n > zero) & !(fma(dp, dp, dq * dq) > slip * slip);
+  auto still = (size > zero) & !(fma(dp, dp, dq * dq) > slip * slip);
   c = {select(still, p, c.x),     select(still, q, c.y),     select(still, one, c.Pxx), select(still, zero, c.Pxy),
        select(still, one, c.Pyy), select(still, zero, c.cx), select(still, zero, c.cy), select(still, zero, c.outside)};
   return {c, select(n > zero, rw.block_mu[i], zero)};

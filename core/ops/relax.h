@@ -47,7 +47,7 @@ CS_FN ContactUpdate<T> contact_update(const Rows<T>& rw, const Options& o, int i
   int r = rw.first_row[i];
   T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0);
   Vec3<T> d = mul(rw.B_inv[i], y), s = {lam[0] - d.x, lam[1] - d.y, lam[2] - d.z};
-  auto stick = (s.x > zero) & cone_inside(o, s.y, s.z, mu * s.x);
+  auto stick = (s.x > zero) & (mu > zero) & cone_inside(o, s.y, s.z, mu * s.x);
   ContactUpdate<T> u;
   u.stick = select(stick, T(1), zero);
   u.lam[0] = s.x, u.lam[1] = s.y, u.lam[2] = s.z;
@@ -65,8 +65,8 @@ CS_FN ContactUpdate<T> contact_update(const Rows<T>& rw, const Options& o, int i
   return u;
 }
 // adjoint: g: bars of the new lambda, zero in lanes that did not move. Leaves y_bar, own_bar (of the old lambda), bars of rho, mu and of A's corner
-template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Options& o, int i, const T* A, const T* lam,
-                                                 Vec3<T> y, const ContactUpdate<T>& u, Vec3<T> g, const RowBars<T>& rb, T* A_bar,
+template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Options& o, int i, const T* A, const T* lam, Vec3<T> y,
+                                                 const ContactUpdate<T>& u, Vec3<T> g, const RowBars<T>& rb, T* A_bar,
                                                  Vec3<T>& y_bar, Vec3<T>& own_bar) {
   int r = rw.first_row[i];
   T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0), one = T(1);
@@ -94,9 +94,11 @@ template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Option
   mu_bar = fma(lam[0], cE, mu_bar);
   own_bar = {fma(mu, cE, n_bar), v_bar * A[1], v_bar * A[2]};
   if (o.sides == 0) {
-    auto out = at.outside > T(0.5);
-    T len2 = fma(u.p1, u.p1, u.p2 * u.p2), inv = one / sqrt(select(out, len2, one));
-    T b1 = fma(mu * A[1], free_bar, mu * lam[0] * E1), b2 = fma(mu * A[2], free_bar, mu * lam[0] * E2), along = fma(u.c1, b1, u.c2 * b2);
+    T len2 = fma(u.p1, u.p1, u.p2 * u.p2);
+    auto out = at.outside > T(0.5), some = len2 > zero;  // p = 0 has no direction, and none that changes
+    T inv = select(some, one / sqrt(select(some, len2, one)), zero);
+    T b1 = fma(mu * A[1], free_bar, mu * lam[0] * E1), b2 = fma(mu * A[2], free_bar, mu * lam[0] * E2),
+      along = fma(u.c1, b1, u.c2 * b2);
     p1 += select(out, inv * fnma(along, u.c1, b1), E1), p2 += select(out, inv * fnma(along, u.c2, b2), E2);
   } else {
     p1 += fma(at.Pxx, E1, at.Pxy * E2), p2 += fma(at.Pxy, E1, at.Pyy * E2);

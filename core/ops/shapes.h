@@ -55,6 +55,9 @@ template <class T> CS_FN void shape_point_adj(const Tree& t, const Params<T>& th
     size_bar += Vec3<T>{up * m.x, T(k & 2 ? -1 : 1) * m.y, T(k & 4 ? -1 : 1) * m.z};
 }
 
+// no adjoint: a choice of the model.   where contacts with a plane act: see collide/point_plane.h
+template <class T> CS_FN T shape_spread(const Tree& t, int s) { return T(shape_points(t.shape_type[s]) > 1 ? 1 : 0); }
+
 // no adjoint: a size, or nothing
 template <class T> CS_FN T shape_radius(const Tree& t, const Params<T>& th, int s) {
   return t.shape_type[s] == kSphere || t.shape_type[s] == kCapsule ? th.shape_size[s].x : T(0);

@@ -105,7 +105,7 @@ template <class T> CS_OP void solve(const Tree& t, const Trace<T>& tr, T* x) {
   else
     solve_articulated(t, tr, x);
 }
-// adjoint of x = H^-1 r:  r_bar = H^-1 x_bar (H is symmetric), in place.  H_bar = -r_bar x^T is never formed: acceleration_adj
+// adjoint of x = H^-1 r:  r_bar = H^-1 x_bar (H is symmetric), in place.  H_bar = -r_bar x^T is never formed: motion_adj
 // contracts it with dH through inverse dynamics
 template <class T> CS_OP void solve_adj(const Tree& t, const Trace<T>& tr, T* x_bar) { solve(t, tr, x_bar); }
 

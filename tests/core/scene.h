@@ -153,19 +153,45 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
 // ---- one step ------------------------------------------------------------------------------------------------------------
 inline int step_size(const World& w, const Scratch<double>& s) { return w.t.nq + w.t.nv + 3 * s.rw.count[0]; }
 
-// y: as many impulses as there are blocks, zero for those of joints
+// impulses of the blocks, zero for those of joints
+template <class T> void add_impulses(const Rows<T>& rw, std::vector<T>& y) {
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i];
+    Vec3<T> f = zero3<T>();
+    if (rw.kind[i] == kContactRows) f = rw.lam[r] * rw.C[i].r0 + rw.lam[r + 1] * rw.C[i].r1 + rw.lam[r + 2] * rw.C[i].r2;
+    y.insert(y.end(), {f.x, f.y, f.z});
+  }
+}
 template <class T> void step_of(const World& w, const std::vector<T>& x, Scratch<T>& s, std::vector<T>& y) {
   const Tree& t = w.t;
   View<T> a(w, x);
   y.assign(t.nq + t.nv, T(0));
   step(t, a.th, s.tr, s.rw, s.o, a.in, y.data(), y.data() + t.nq);
-  for (int i = 0; constrained(t) && i < s.rw.count[0]; i++) {
-    int r = s.rw.first_row[i];
-    Vec3<T> f = zero3<T>();
-    if (s.rw.kind[i] == kContactRows)
-      f = s.rw.lam[r] * s.rw.C[i].r0 + s.rw.lam[r + 1] * s.rw.C[i].r1 + s.rw.lam[r + 2] * s.rw.C[i].r2;
-    y.insert(y.end(), {f.x, f.y, f.z});
-  }
+  if (constrained(t)) add_impulses(s.rw, y);
+}
+
+// the same step if `solution` are its impulses: a Newton step from there, which moves nothing but the tangents. What the implicit
+// adjoint has to be the transpose of, whichever way the solver came
+inline void step_at(const World& w, const Duals& x, const double* solution, Scratch<Dual<double>>& s, Duals& y) {
+  const Tree& t = w.t;
+  step_of(w, x, s, y);
+  if (!constrained(t) || !s.rw.count[0]) return;
+  int n = s.rw.count[1];
+  for (int r = 0; r < n; r++) s.rw.lam[r] = solution[r];
+  natural_residual(s.rw, s.o), newton(s.rw, s.o);
+  for (int r = 0; r < n; r++) s.rw.lam[r] += s.rw.delta[r];
+  Duals dv(t.nv, Dual<double>(0));
+  for (int i = 0; i < s.rw.count[0]; i++)
+    for (int r = s.rw.first_row[i]; r < s.rw.first_row[i + 1]; r++)
+      for (int k = 0; k < s.rw.list_n[i]; k++) {
+        int d = s.rw.list[i * t.nv + k];
+        dv[d] += s.rw.J[r * t.nv + d] * s.rw.lam[r];
+      }
+  solve(t, s.tr, dv.data());
+  y.resize(t.nq + t.nv);
+  for (int d = 0; d < t.nv; d++) y[t.nq + d] = s.rw.v_star[d] + dv[d];
+  integrate(t, s.tr.q, x[w.at_h()], y.data() + t.nq, y.data());
+  add_impulses(s.rw, y);
 }
 
 // after step_of on the same scratch; g: bars of y

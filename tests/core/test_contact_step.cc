@@ -10,8 +10,10 @@ using D = Dual<double>;
 using Vector = std::vector<double>;
 
 // The exact mode repeats the solver's own arithmetic; Newton steps pass through a factored K. The implicit mode is as good as the
-// residual it starts from, here 1e-13 m/s, over the softness of the softest direction
-constexpr double kSweeps = 1e-12, kNewton = 1e-11, kImplicit = 1e-9, kModes = 1e-8;
+// residual it starts from, here 1e-13 m/s, over the softness of the softest direction; both modes agree as far as the solver got
+constexpr double kSweeps = 1e-12, kNewton = 1e-11, kImplicit = 1e-10, kModes = 1e-6;
+// A longer way to the solution turns with every rounding; what the exact mode says of it is true and useless
+constexpr double kShort = 30;
 
 static Asked exact(double iterations, double polish, double cone) {
   Asked a;
@@ -105,16 +107,21 @@ struct Run {
   bool solved() const { return s.rw.status->solved > 0.5; }
 };
 
+// the oracle of each mode: Dual through the solver, or at its solution
+static void oracle(const World& w, const Asked& asked, const Run& r, const Duals& x, Scratch<D>& s, Duals& y) {
+  if (asked.exact)
+    step_of(w, x, s, y);
+  else
+    step_at(w, x, r.s.rw.lam, s, y);
+  CHECK(y.size() == r.y.size());  // the same blocks
+}
+
 static void check_adj(const char* name, const World& w, const Asked& asked, double tol, Random& rng) {
   Run r(w, asked);
+  if (asked.exact && r.s.rw.status->sweeps > kShort) return;
   Scratch<D> dual(w.t, 0, asked);
   check_adjoint(
-      name, w.x, int(r.y.size()),
-      [&](const Duals& x, Duals& y) {
-        size_t n = y.size();
-        step_of(w, x, dual, y);
-        CHECK(y.size() == n);  // the same blocks
-      },
+      name, w.x, int(r.y.size()), [&](const Duals& x, Duals& y) { oracle(w, asked, r, x, dual, y); },
       [&](const Vector& g, Vector& x_bar) { step_of_adj(w, r.s, r.y, g, x_bar); }, rng, tol);
 }
 
@@ -149,7 +156,7 @@ static void check_fields(const World& w, const Asked& asked, double tol, Random&
       x[i].tangent = dx[i], reverse += x_bar[i] * dx[i], size += std::fabs(x_bar[i] * dx[i]);
     }
     if (range.second == 0) continue;
-    step_of(w, x, dual, y);
+    oracle(w, asked, r, x, dual, y);
     for (size_t i = 0; i < y.size(); i++) forward += g[i] * y[i].tangent, size += std::fabs(g[i] * y[i].tangent);
     if (!(std::fabs(forward - reverse) <= tol * size)) {
       std::printf("%s: Dual gives %.17g, the adjoint %.17g\n", name.c_str(), forward, reverse);
@@ -182,7 +189,7 @@ static void check_box(double speed, const Asked& asked, Random& rng) {
   step_of_adj(w, r.s, r.y, g, x_bar);
   Duals x(w.size()), y;
   for (int i = 0; i < w.size(); i++) x[i] = {w.x[i], dx[i]};
-  step_of(w, x, dual, y);
+  oracle(w, asked, r, x, dual, y);
   double forward = 0, reverse = 0, size = 0;
   for (int i = 0; i < n; i++) forward += g[i] * y[i].tangent, size += std::fabs(g[i] * y[i].tangent);
   for (int i = 0; i < w.size(); i++) reverse += x_bar[i] * dx[i], size += std::fabs(x_bar[i] * dx[i]);
@@ -210,7 +217,7 @@ static void check_modes(const World& w, double cone, Random& rng) {
   Asked in = implicit(cone), ex = in;
   ex.exact = 1;
   Run a(w, in), b(w, ex);
-  if (!a.solved()) return;
+  if (!a.solved() || a.s.rw.status->sweeps > kShort) return;
   Vector g = rng.vector(int(a.y.size())), one(w.size(), 0.0), two(w.size(), 0.0), again(w.size(), 0.0);
   step_of_adj(w, a.s, a.y, g, one), step_of_adj(w, b.s, b.y, g, two), step_of_adj(w, a.s, a.y, g, again);
   CHECK(one == again);
@@ -242,9 +249,7 @@ int main() {
       check_adj("exact, Newton", w, exact(7, 2, cone), kNewton, rng);
       if (!Run(w, implicit(cone)).solved()) continue;
       converged++;
-      // a long way to the solution turns with every rounding; what the exact mode says of it is true and useless
-      if (Run(w, exact(400, 4, cone)).s.rw.status->sweeps < 30)
-        check_adj("exact, converged", w, exact(400, 4, cone), kNewton, rng);
+      check_adj("exact, converged", w, exact(400, 4, cone), kNewton, rng);
       check_adj("implicit", w, implicit(cone), kImplicit, rng);
       check_modes(w, cone, rng);
     }

@@ -350,3 +350,17 @@ def test_rollout_is_a_chain_of_steps(gradient, iterations, substeps):
         # sums over steps are taken in another order
         scale = max(1.0, gb[name].abs().max().item()) if grad.numel() else 1.0
         torch.testing.assert_close(grad, gb[name], rtol=1e-9, atol=1e-9 * scale, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@MODES
+@pytest.mark.parametrize("friction, gap, speed", [(1.0, 0.008, -0.3), (1.0, 0.008, 0.1), (0.0, 0.0, 0.0)])
+def test_a_contact_that_holds_nothing_back(gradient, friction, gap, speed):
+    """Above the floor, or without friction: exactly no slip, and yet whatever starts to slip goes on."""
+    scene = cs.Scene()
+    scene.add_ground(friction=friction)
+    scene.add_body("ball", joint=cs.Free(), pos=(0, 0, 0.5 + gap), shapes=cs.Sphere(0.5, mass=1.0, friction=friction))
+    sim = cs.Simulator(scene.build(), 0.01, gradient=gradient)
+    v = torch.tensor([0, 0, speed, 0, 0, 0], dtype=torch.float64, requires_grad=True)
+    new = sim.step(cs.State(sim.initial_state().q, v))
+    (slope,) = torch.autograd.grad(new.v[0], v)
+    torch.testing.assert_close(slope, torch.eye(6, dtype=torch.float64)[0], rtol=0, atol=1e-12)
