@@ -34,7 +34,8 @@ template <class T> CS_FN Cone<T> cone_slope(const Options& o, T x, T y, T r) {
   T zero = T(0), one = T(1), n2 = fma(x, x, y * y);
   auto point = !(r > zero);  // nothing to stand on: the projection is zero, and stays zero
   if (o.sides == 0) {
-    auto beyond = n2 > r * r, out = beyond | point;
+    auto beyond = n2 > r * r;
+    auto out = beyond | point;
     T inv = one / sqrt(select(beyond, n2, one)), s = r * inv, ux = x * inv, uy = y * inv;
     return {select(out, s * x, x),
             select(out, s * y, y),

@@ -53,11 +53,13 @@ static void check_plane(Random& rng) {
     V origin = random_vec(rng), p = random_vec(rng);
     Mat3<double> R = matrix(random_quat(rng));
     double r = trial % 2 ? 0 : rng.uniform(0, 0.5);
-    Touch<double> y = point_plane(origin, R, p, r, 1.0);
     V normal = {R.r0.z, R.r1.z, R.r2.z}, t1 = {R.r0.x, R.r1.x, R.r2.x}, t2 = {R.r0.y, R.r1.y, R.r2.y};
-    CHECK_NEAR(distance(y.frame, {normal, t1, t2}), 0, 0);
-    CHECK_NEAR(dot(normal, y.x - origin), 0, kRounding);                // on the plane
-    CHECK_NEAR(distance(y.x + (y.gap + r) * normal, p), 0, kRounding);  // below the point, a gap from its surface
+    for (double spread : {0.0, 0.5, 1.0}) {
+      Touch<double> y = point_plane(origin, R, p, r, spread);
+      CHECK_NEAR(distance(y.frame, {normal, t1, t2}), 0, 0);
+      CHECK_NEAR(dot(normal, y.x - origin), (1 - spread) * y.gap, kRounding);      // 1: on the plane
+      CHECK_NEAR(distance(y.x + (spread * y.gap + r) * normal, p), 0, kRounding);  // 0: on the shape
+    }
   }
   // exactly touching, by hand: a ball of 0.25 on the floor at height 1
   Mat3<double> upright = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
