@@ -133,5 +133,6 @@ def test_forms_and_gradients_agree_where_the_solve_converged():
             found.append((new.v.detach(), bar))
     assert solved.sum() >= 12
     for v, bar in found[1:]:
-        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-8)
+        # both residuals are below 1e-10 m/s; lever arms make more of that in a joint
+        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-7)
         torch.testing.assert_close(bar[solved], found[0][1][solved], rtol=1e-5, atol=1e-6)
