@@ -28,7 +28,6 @@ template <class E> struct Dual {
   friend CS_FN bool operator>(Dual a, Dual b) { return a.value > b.value; }
   friend CS_FN bool operator==(Dual a, Dual b) { return a.value == b.value; }
   friend CS_FN Dual select(bool m, Dual a, Dual b) { return m ? a : b; }
-  friend CS_FN Dual constant(Dual a) { return Dual(a.value); }
   friend CS_FN bool finite(Dual a) { return finite(a.value) && finite(a.tangent); }
 
   friend CS_FN Dual fma(Dual a, Dual b, Dual c) { return a * b + c; }

@@ -61,8 +61,6 @@ template <class E, int N> struct Pack {
   friend CS_FN Pack select(Mask m, Pack a, Pack b) { return of(m.m ? a.x : b.x); }
   friend CS_FN Mask finite(Pack a) { return {a.x - a.x == Vector{}}; }
 
-  friend CS_FN Pack constant(Pack a) { return a; }
-
   friend CS_FN E lane(Pack a, int l) { return a.x[l]; }
   friend CS_FN void set_lane(Pack& a, int l, E s) { a.x[l] = s; }
 };

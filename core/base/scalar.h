@@ -36,10 +36,6 @@ CS_FN float select(bool m, float a, float b) { return m ? a : b; }
 CS_FN bool finite(double x) { return x - x == 0.0; }
 CS_FN bool finite(float x) { return x - x == 0.0f; }
 
-// the number without its derivative: only a Dual has one to lose
-CS_FN double constant(double x) { return x; }
-CS_FN float constant(float x) { return x; }
-
 // smaller, larger, size: of equal numbers the first, so that a kink always takes the same side
 template <class T> CS_FN T min(T a, T b) { return select(b < a, b, a); }
 template <class T> CS_FN T max(T a, T b) { return select(b > a, b, a); }

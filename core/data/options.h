@@ -17,7 +17,7 @@ struct Options {
   double recovery;           // share of a penetration that one step removes
   double push_speed;         // fastest recovery, m/s
   double bounce_speed;       // slower hits do not bounce, m/s
-  double relative_softness;  // least R of a row, over its A
+  double relative_softness;  // least R of a row, over the lightness of what it moves
   double absolute_softness;  // 1/kg
   // friction: a disc, or a polygon with `sides` edges: outward normals, distance and half length of an edge on a unit disc
   int sides;

@@ -12,7 +12,7 @@
 
 CS_BEGIN
 
-// Islands with more rows than this sweep without A (measured: bench contact)
+// Models that can have more rows than this on one tree sweep without A (measured: bench solver)
 constexpr int kDenseRows = 96;
 
 // A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
@@ -138,7 +138,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d], rw.dv[d] = T(0);
   if (!rw.count[0]) return;
   rows(t, th, tr, rw, in, o);
-  delassus(t, tr, rw, o);
+  delassus(t, tr, rw);
   relax(t, rw, o);
   for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
   impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, rw.dv);
@@ -202,10 +202,11 @@ template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const
     int first, last, r0, m, nd = island_dofs(t, rw, s, in_island, dofs);
     island_rows(rw, s, first, last, r0, m);
     const T* A = rb.A + rw.island_A[s];
-    for (int k = 0; k < m; k++) {
-      for (int r = 0; r < m; r++) rw.delta[r0 + r] = r == k ? T(1) : T(0);
-      impulse_response(t, tr, rw, first, last, rw.delta, dofs, nd, rb.X + (r0 + k) * t.nv);
-    }
+    for (int i = first; i < last; i++)
+      for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
+        for (int j = rw.first_row[i]; j < rw.first_row[i + 1]; j++) rw.delta[j] = j == r ? T(1) : T(0);
+        impulse_response(t, tr, rw, i, i + 1, rw.delta, dofs, nd, rb.X + r * t.nv);
+      }
     for (int k = 0; k < m; k++) {
       const T* X_k = rb.X + (r0 + k) * t.nv;
       T* J_bar = rb.J + (r0 + k) * t.nv;

@@ -2,7 +2,6 @@
 //
 //   sparse form:      H = L^T D L,  Y = L^-T J^T on the ancestors of the row's dofs,  W = D^-1 Y
 //   articulated form: Y = J^T,  W = H^-1 J^T
-// R of joint rows gets its floor here (absolute and relative to A; not differentiated), which keeps redundant rows solvable.
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
 #pragma once
 #include "rows.h"
@@ -60,14 +59,12 @@ template <class T> CS_FN int common_dofs(const Tree& t, const Rows<T>& rw, int i
   return n;
 }
 
-// no adjoint: see above.   softness and rho of block i, once its diagonal block is known
-template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stride, int r0, const Options& o) {
-  using E = ElementOf<T>;
+// no adjoint: see above.   adds R to the diagonal; rho of block i
+template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stride, int r0) {
   int r = rw.first_row[i], n = rw.kind[i] == kContactRows ? 3 : 1;
   auto valid = rw.valid[i] > T(0.5);
   for (int j = 0; j < n; j++) {
     T& a = A[(r + j - r0) * (stride + 1)];
-    if (n == 1) rw.R[r] += fma(T(E(o.relative_softness)), constant(a), T(E(o.absolute_softness)));
     a = select(valid, a + rw.R[r + j], T(1));
     rw.rho[r + j] = T(1) / a, rw.inv_rho[r + j] = a;
   }
@@ -100,7 +97,7 @@ CS_OP void block_product(const Tree& t, const T* Y, const T* W, const int* dofs,
 }
 
 // no adjoint: see above
-template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Options& o) {
+template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
   for (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
   for (int s = 0; s < rw.count[2]; s++) {
     int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], n = rw.first_row[last] - r0;
@@ -118,7 +115,7 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
         for (int x = 0; x < ni; x++)
           for (int y = 0; y < (i == j ? x : nj); y++) across[y * n + x] = to[x * n + y];
       }
-    for (int i = first; i < last; i++) block_rho(rw, i, A, n, r0, o);
+    for (int i = first; i < last; i++) block_rho(rw, i, A, n, r0);
   }
 }
 

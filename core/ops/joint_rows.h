@@ -36,6 +36,32 @@ template <class T> CS_FN Target<T> contact_target(T gap, T Jv, T Jv_star, T e, T
           select(impact, zero, -slope * gap * inv)};
 }
 
+// no adjoint: integers.   does dof d turn its body, or slide it?
+CS_FN bool dof_turns(const Tree& t, int d) {
+  int b = t.dof_body[d], joint = t.joint[b];
+  return joint == kRevolute || joint == kBall || (joint_parent_fixed(joint) && d - t.v_adr[b] >= joint_parent_fixed(joint));
+}
+
+// dof_lightness: 1/m of a dof's body where it slides, 3 / tr I where it turns; massless bodies count for nothing. Times relative_softness it is the
+// floor of R of the dof's rows: it decides how rows that hold the same share a load, so it has a derivative
+template <class T> CS_FN T dof_lightness(const Tree& t, const Params<T>& th, int d) {
+  const Sym3<T>& I = th.inertia[t.dof_body[d]];
+  T size = dof_turns(t, d) ? T(ElementOf<T>(1.0 / 3)) * (I.xx + I.yy + I.zz) : th.mass[t.dof_body[d]];
+  auto some = size > T(0);
+  return select(some, T(1) / select(some, size, T(1)), T(0));
+}
+template <class T> CS_FN void dof_lightness_adj(const Tree& t, const Params<T>& th, int d, T y_bar, const Params<T>& th_bar) {
+  if (!th_bar.mass) return;
+  int b = t.dof_body[d];
+  T y = dof_lightness(t, th, d), size_bar = -y * y * y_bar;
+  if (!dof_turns(t, d)) {
+    th_bar.mass[b] += size_bar;
+    return;
+  }
+  T third = T(ElementOf<T>(1.0 / 3)) * size_bar;
+  th_bar.inertia[b].xx += third, th_bar.inertia[b].yy += third, th_bar.inertia[b].zz += third;
+}
+
 // no adjoint: used by both directions.   control and free force of actuator k
 template <class T> CS_FN T free_force(const Tree& t, const Params<T>& th, const T* q, const T* u, int k) {
   T c = control(t, th, u, k);

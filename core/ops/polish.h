@@ -17,7 +17,7 @@ template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o)
   for (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
     for (int k = 0; k < n; k++)
-      rw.y[r0 + k] = rw.b[r0 + k] + dense_dot(rw.A + rw.island_A[s] + k * n, rw.lam + r0, 0, n, rw.island_singles[s]);
+      rw.y[r0 + k] = rw.b[r0 + k] + dense_dot(rw.A + rw.island_A[s] + k * n, rw.lam + r0, n, rw.island_singles[s]);
   }
   const T* lam = rw.lam;
   for (int i = 0; i < rw.count[0]; i++) {
@@ -158,7 +158,7 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     Slide<T> t = slide(rw, o, i);
     T rho = rw.rho[r + 1], z1 = z[k + 1], z2 = z[k + 2], on = select(lam[k] > zero, T(1), zero);
     int singles = rw.island_singles[s];
-    T Ad1 = dense_dot(A + (k + 1) * n, delta, 0, n, singles), Ad2 = dense_dot(A + (k + 2) * n, delta, 0, n, singles);
+    T Ad1 = dense_dot(A + (k + 1) * n, delta, n, singles), Ad2 = dense_dot(A + (k + 2) * n, delta, n, singles);
     T p1 = fma(t.c.Pxx, z1, t.c.Pxy * z2), p2 = fma(t.c.Pxy, z1, t.c.Pyy * z2), c = fma(t.c.cx, z1, t.c.cy * z2);
     T q1 = zero, q2 = zero, r_bar = zero;
     cone_curvature(o, fnma(rho, rw.y[r + 1], lam[k + 1]), fnma(rho, rw.y[r + 2], lam[k + 2]), rw.block_mu[i] * max(lam[k], zero),

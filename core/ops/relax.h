@@ -9,17 +9,13 @@
 
 CS_BEGIN
 
-// no adjoint: a sum over rows lo to hi.   Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain
+// no adjoint: a sum over an island's rows.   Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain
 // would wait for itself, and chains by position would make a lane's sum depend on the empty slots its lane-mates cause
-template <class T> CS_FN T dense_dot(const T* a, const T* x, int lo, int hi, int singles) {
+template <class T> CS_FN T dense_dot(const T* a, const T* x, int n, int singles) {
   T s = T(0), s0 = T(0), s1 = T(0), s2 = T(0);
-  int k = lo;
-  for (; k < hi && k < singles; k++) s = fma(a[k], x[k], s);
-  if (k < hi && (k - singles) % 3 == 1) s1 = a[k] * x[k], k++;
-  if (k < hi && (k - singles) % 3 == 2) s2 = a[k] * x[k], k++;
-  for (; k + 2 < hi; k += 3) s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1), s2 = fma(a[k + 2], x[k + 2], s2);
-  if (k < hi) s0 = fma(a[k], x[k], s0), k++;
-  if (k < hi) s1 = fma(a[k], x[k], s1);
+  for (int k = 0; k < singles; k++) s = fma(a[k], x[k], s);
+  for (int k = singles; k < n; k += 3)
+    s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1), s2 = fma(a[k + 2], x[k + 2], s2);
   return (s + s0) + (s1 + s2);
 }
 
@@ -145,7 +141,7 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
   T *A_bar = rb.A + rw.island_A[s], *lam_bar = rb.lam + r0, zero = T(0);
   for (int k = 0; k < n; k++) now[k] = after[r0 + k];
   // y_r = b_r + A_r . now
-  auto velocity = [&](int k) { return rw.b[r0 + k] + dense_dot(A + k * n, now, 0, n, rw.island_singles[s]); };
+  auto velocity = [&](int k) { return rw.b[r0 + k] + dense_dot(A + k * n, now, n, rw.island_singles[s]); };
   auto velocity_adj = [&](int k, T y_bar) {
     rb.b[r0 + k] += y_bar;
     for (int j = 0; j < n; j++) {
@@ -190,7 +186,7 @@ template <class T, class M> CS_OP void sweep_dense(const Rows<T>& rw, const Opti
   auto velocity = [&](int s, int, int r) {
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
-    return rw.b[r] + dense_dot(rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, 0, n, rw.island_singles[s]);
+    return rw.b[r] + dense_dot(rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n, rw.island_singles[s]);
   };
   sweep(rw, o, live, change, velocity, [](int, int, T) {});
 }

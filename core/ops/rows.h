@@ -136,8 +136,15 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   row_scatter<T>(rb.frame, item, same, C_bar);
 }
 
+// no adjoint: a part of rows and rows_adj.   the floor of R of a joint row on dof d
+template <class T> CS_FN T joint_floor(const Tree& t, const Params<T>& th, const Options& o, int d) {
+  using E = ElementOf<T>;
+  return fma(T(E(o.relative_softness)), dof_lightness(t, th, d), T(E(o.absolute_softness)));
+}
+
 // limit_row: block i; lanes may hold limits of different joints
-template <class T> CS_OP void limit_row(const Tree& t, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
+template <class T>
+CS_OP void limit_row(const Tree& t, const Params<T>& th, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
   int same = rw.same[i], r = rw.first_row[i];
   const int *item = rw.item[i], *list = rw.list + i * t.nv;
   auto valid = rw.valid[i] > T(0.5);
@@ -145,6 +152,7 @@ template <class T> CS_OP void limit_row(const Tree& t, const Rows<T>& rw, const 
   T* J = rw.J + r * t.nv;
   for (int k = 0; k < rw.list_n[i]; k++) J[list[k]] = T(0);
   G = {select(valid, G.x, T(0)), select(valid, G.y, T(0)), select(valid, G.z, T(0))};
+  T floor = same >= 0 ? joint_floor(t, th, o, t.limit_dof[same]) : T(1);
   if (same >= 0) {
     int d = t.limit_dof[same];
     J[d] = G.x;
@@ -154,6 +162,7 @@ template <class T> CS_OP void limit_row(const Tree& t, const Rows<T>& rw, const 
     if (item[l] < 0) continue;
     int d = t.limit_dof[item[l]];
     set_lane(J[d], l, lane(G.x, l));
+    set_lane(floor, l, lane(joint_floor(t, th, o, d), l));
     if (t.joint[t.limit_body[item[l]]] == kBall) set_lane(J[d + 1], l, lane(G.y, l)), set_lane(J[d + 2], l, lane(G.z, l));
   }
   T Jv_star = row_dot(t, rw, i, J, rw.v_star);
@@ -161,10 +170,11 @@ template <class T> CS_OP void limit_row(const Tree& t, const Rows<T>& rw, const 
   Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
-  rw.lo[r] = T(0), rw.hi[r] = T(ElementOf<T>(kUnbounded)), rw.R[r] = T(0);
+  rw.lo[r] = T(0), rw.hi[r] = T(ElementOf<T>(kUnbounded)), rw.R[r] = floor;
 }
-// adjoint: the distance, and J of ball joints
-template <class T> CS_OP void limit_row_adj(const Tree& t, const Rows<T>& rw, int i, const RowBars<T>& rb, T& h_bar) {
+// adjoint: the distance, the floor of R, and J of ball joints
+template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, int i,
+                                            const RowBars<T>& rb, const Params<T>& th_bar, T& h_bar) {
   int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
   const T* J_bar = rb.J + r * t.nv;
@@ -172,8 +182,12 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Rows<T>& rw, in
   row_scatter<T>(rb.distance, item, same, -rb.w[r] * rw.t_gap[i]);
   for (int l = 0; l < (same >= 0 ? 1 : lanes<T>); l++) {
     int k = same >= 0 ? same : item[l];
-    if (k < 0 || t.joint[t.limit_body[k]] != kBall) continue;
+    if (k < 0) continue;
     int d = t.limit_dof[k];
+    T R_bar = select(rw.valid[i] > T(0.5), rb.R[r], T(0));
+    if (same < 0) R_bar = T(0), set_lane(R_bar, l, lane(rb.R[r], l));
+    dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * R_bar, th_bar);
+    if (t.joint[t.limit_body[k]] != kBall) continue;
     if (same >= 0) {
       rb.limit_J[k] += Vec3<T>{J_bar[d], J_bar[d + 1], J_bar[d + 2]};
       continue;
@@ -195,7 +209,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
     if (rw.kind[i] == kContactRows) {
       contact_rows(t, tr, rw, in, o, i);
     } else if (rw.kind[i] == kLimitRow) {
-      limit_row(t, rw, in, o, i);
+      limit_row(t, th, rw, in, o, i);
     } else {
       int r = rw.first_row[i], k = rw.item[i][0];
       int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
@@ -203,7 +217,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
       for (int j = 0; j < rw.list_n[i]; j++) rw.J[r * t.nv + rw.list[i * t.nv + j]] = T(0);
       rw.J[r * t.nv + d] = y.J;
       rw.b[r] = fma(y.J, rw.v_star[d], y.target);
-      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R;
+      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R + joint_floor(t, th, o, d);
     }
   }
 }
@@ -216,12 +230,13 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
     if (rw.kind[i] == kContactRows) {
       contact_rows_adj(t, tr, rw, in, o, i, rb, bar, h_bar);
     } else if (rw.kind[i] == kLimitRow) {
-      limit_row_adj(t, rw, i, rb, h_bar);
+      limit_row_adj(t, th, rw, o, i, rb, th_bar, h_bar);
     } else {
       int r = rw.first_row[i], k = rw.item[i][0];
       int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
       RowValues<T> y_bar = {rb.J[r * t.nv + d], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
       fixed_row_adj(t, th, tr.q, in.u, in.h, rw.kind[i], k, y_bar, th_bar, bar.q, u_bar, h_bar);
+      dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * rb.R[r], th_bar);
     }
   }
 }

@@ -159,22 +159,24 @@ template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Row
   // which trees hang together
   Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
   for (int r = 0; r < t.nb; r++) f.up[r] = r, f.id[r] = 0;
+  auto look = [&](int k) {
+    int* slot = block_slot(t, rw, k, n_limits, kind);
+    block_bodies(t, kind, some_item<T>(slot, same), a, b);
+    return slot;
+  };
   for (int k = 0; k < n; k++) {
-    block_bodies(t, (block_slot(t, rw, k, n_limits, kind), kind), some_item<T>(block_slot(t, rw, k, n_limits, kind), same), a, b);
+    look(k);
     if (a >= 0 && b >= 0) f.up[f.find(t.root[a])] = f.find(t.root[b]);
   }
   // blocks, island by island
   for (int first = 0; first < n; first++) {
-    block_bodies(t, (block_slot(t, rw, first, n_limits, kind), kind),
-                 some_item<T>(block_slot(t, rw, first, n_limits, kind), same), a, b);
+    look(first);
     int root = f.find(t.root[b >= 0 ? b : a]), row0 = rows;
     if (f.id[root]) continue;
     f.id[root] = 1;
     rw.island_block[islands] = blocks, rw.island_A[islands] = numbers, rw.island_singles[islands] = 0;
     for (int k = first; k < n; k++) {
-      int* slot = block_slot(t, rw, k, n_limits, kind);
-      int item = some_item<T>(slot, same);
-      block_bodies(t, kind, item, a, b);
+      int* slot = look(k);
       if (f.find(t.root[b >= 0 ? b : a]) != root) continue;
       rw.kind[blocks] = kind, rw.item[blocks] = slot, rw.same[blocks] = same, rw.first_row[blocks] = rows;
       block_list(t, rw, blocks++);

@@ -10,6 +10,17 @@ using Vector = std::vector<double>;
 // sums over up to 12 bodies; the same through H^-1
 constexpr double kRounding = 1e-12, kSolve = 1e-10;
 
+// by hand: one over the mass that a joint row's dof slides, or over the mean moment of inertia that it turns
+static double joint_lightness(const World& w, const Params<double>& th, const Rows<double>& rw, int i) {
+  const Tree& t = w.t;
+  int k = rw.item[i][0];
+  int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : rw.kind[i] == kServoRow ? t.motor_dof[t.servo_motor[k]] : t.limit_dof[k];
+  int b = t.dof_body[d], at = d - t.v_adr[b];
+  bool slides = t.joint[b] == kPrismatic || (t.joint[b] == kFree && at < 3) || (t.joint[b] == kPlanar && at < 2);
+  const Sym3<double>& I = th.inertia[b];
+  return slides ? 1 / th.mass[b] : 3 / (I.xx + I.yy + I.zz);
+}
+
 // a world after one step
 struct Solved {
   Scratch<double> s;
@@ -162,7 +173,7 @@ static void check_A(const World& w, const Solved& n) {
               bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
               if (normal) soft = o.recovery * rw.soft[rw.item[i][0]] / (h * h);
               if (rw.kind[i] == kServoRow) soft = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kServoRow, rw.item[i][0]).R;
-              double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : A;
+              double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : joint_lightness(w, n.a.th, rw, i);
               soft += o.relative_softness * scale + o.absolute_softness;
             }
             CHECK_NEAR(rw.A[rw.island_A[s] + (r - r0) * m + q - r0], A + soft, kSolve * (1 + std::fabs(A) + soft));

@@ -176,6 +176,31 @@ def test_share_of_a_load(gradient, field):
     torch.testing.assert_close(torch.stack(slopes), (there - back) / (2 * h), rtol=1e-3, atol=1e-6)
 
 
+@MODES
+@pytest.mark.parametrize("field", ["inertia", "mass", "com"])
+def test_share_between_a_limit_and_a_contact(gradient, field):
+    """A foot stands on its joint's end and on the ground: how fast the cart slows down depends on which bears how much."""
+    scene = cs.Scene()
+    scene.add_ground(friction=0.5)
+    scene.add_body("cart", joint=cs.Prismatic((1, 0, 0)), mass=3.0, inertia=(0.1, 0.1, 0.1))
+    foot = cs.Prismatic((0, 0, 1), limits=(0.0, 1.0))
+    scene.add_body("foot", parent="cart", joint=foot, pos=(0, 0, 0.1), shapes=cs.Sphere(0.1, mass=2.0, friction=0.5))
+    head = cs.Sphere(0.05, mass=0.7, pos=(0.1, 0, 0.1), collide=False)
+    scene.add_body("head", parent="foot", joint=cs.Revolute((0, 1, 0), damping=0.1), pos=(0.1, 0, 0.2), shapes=head)
+    model = scene.build()
+    sim, params = cs.Simulator(model, 0.002, gradient=gradient), model.params(requires_grad=(field,))
+    q, v = (torch.tensor(x, dtype=torch.float64) for x in ((0.0, 0.0, 0.3), (1.0, 0.0, 0.2)))
+    d = 0.2 * normal(generator(), *model.defaults[field].shape) * (model.defaults[field].abs() + 0.05)
+
+    def speed(params):
+        return sim.step(cs.State(q, v), params=params).v[0]
+
+    slope = (gradients(speed(params), {"x": params[field]})["x"] * d).sum()
+    h = 1e-3
+    there, back = (speed(params.detach().replace(**{field: params[field].detach() + s * d})) for s in (h, -h))
+    torch.testing.assert_close(slope, (there - back) / (2 * h), rtol=1e-3, atol=1e-9)
+
+
 def standing() -> cs.Model:
     """A robot with a floating base and four feet, held up by servos."""
     scene = cs.Scene()
