@@ -2,7 +2,8 @@
 //
 //   acceleration:  H a = tau - c(q, v) - D v - K (q - rest) + external,    H = M(q) + armature + h D  (damping is implicit)
 //   step:          v* = v + h a;   v+ = v* + H^-1 J^T lambda;   q+ = q (+) h v+      (semi-implicit Euler)
-// lambda: impulses of contacts, joint limits, dry friction and force-limited actuators (ops/constrain.h)
+// lambda: impulses of equality constraints, contacts, joint limits, dry friction and servos (ops/constrain.h); project corrects v+ so that
+// q+ keeps the equality constraints
 #pragma once
 #include "data/inputs.h"
 #include "ops/actuate.h"
@@ -12,6 +13,7 @@
 #include "ops/kinematics.h"
 #include "ops/passive.h"
 #include "ops/prepare.h"
+#include "ops/project.h"
 #include "ops/solve.h"
 #include "ops/velocity.h"
 
@@ -67,7 +69,7 @@ template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& t
 }
 
 // no adjoint: integers.   can this model have rows at all?
-CS_FN bool constrained(const Tree& t) { return t.nk + joint_rows(t) > 0; }
+CS_FN bool constrained(const Tree& t) { return t.nk + t.ne + joint_rows(t) > 0; }
 
 // step: q_next [nq], v_next [nv].   rw is not touched by models without rows
 template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
@@ -78,6 +80,7 @@ template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Tra
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
   if (constrained(t)) constrain(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next);
+  if (t.ne) project(t, th, tr, rw.eq, in.h, o.project, v_next);
   integrate(t, tr.q, in.h, v_next, q_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
@@ -87,6 +90,11 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
   bars_clear(t, bar);
   integrate_adj(t, in.h, v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
   T* u = bar.u;
+  if (t.ne) {
+    equality_bars_clear(t, rb.eq);
+    project_adj(t, th, tr, rw, in.h, o.project, v_next_bar, rb, bar, th_bar, in_bar.h);
+    if (o.project) v_next = rw.eq.v;  // before the projection
+  }
   if (constrained(t)) {
     constrain_adj(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
     // from here on a is the acceleration with contact

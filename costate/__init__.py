@@ -4,6 +4,7 @@ from costate._native.cpu import get_num_threads, instruction_set, set_num_thread
 from costate.dynamics import (
     Kinematics,
     centre_of_mass,
+    constraint_error,
     energy,
     forward_dynamics,
     inverse_dynamics,
@@ -11,8 +12,9 @@ from costate.dynamics import (
     mass_matrix,
     momentum,
     point_jacobian,
+    project,
 )
-from costate.info import Contacts, Info, Rows, Status
+from costate.info import Constraints, Contacts, Info, Rows, Status
 from costate.report import GradientReport
 from costate.scene import (
     Ball,
@@ -39,8 +41,8 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free", "GradientReport", "Info",
+    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free", "GradientReport", "Info",
     "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State",
-    "Status", "Trajectory", "Unconstrained", "centre_of_mass", "energy", "forward_dynamics", "get_num_threads",
-    "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "set_num_threads",
+    "Status", "Trajectory", "Unconstrained", "centre_of_mass", "constraint_error", "energy", "forward_dynamics", "get_num_threads",
+    "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "set_num_threads",
 ]  # fmt: skip

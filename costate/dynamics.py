@@ -76,6 +76,27 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, params: Params | No
     return _like(q, a.reshape(*batch, model.nv))
 
 
+def constraint_error(model: Model, q: Any, params: Params | None = None) -> Any:
+    """Errors [..., ne] of all equality rows in q [..., nq], m or rad, zero where kept; model.equality_names names them."""
+    batch, (phi,) = _call(model, Op.ERRORS, {"q": _Arg(q, (model.nq,))}, b.check_params(model, params))
+    return _like(q, phi.reshape(*batch, model.ne))
+
+
+def project(model: Model, q: Any, params: Params | None = None, *, iterations: int = 10) -> Any:
+    """q [..., nq] put on the model's constraints by Newton steps, each the smallest in the metric of the mass matrix.
+
+    For putting together the initial state of a mechanism whose parts were given roughly. Constraints with softness count for
+    nothing. Check `constraint_error` of the result: constraints that contradict each other cannot be kept.
+    """
+    if not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 1:
+        raise ValueError(f"iterations must be a positive int, got {iterations!r}")
+    params, new = b.check_params(model, params), q
+    for _ in range(iterations):
+        batch, (new,) = _call(model, Op.SETTLE, {"q": _Arg(new, (model.nq,))}, params)
+        new = new.reshape(*batch, model.nq)
+    return _like(q, new)
+
+
 def integrate(model: Model, q: Any, dq: Any) -> Any:
     """q [..., nq] moved by the tangent vector dq [..., nv]; quaternions turn by a rotation vector in body axes."""
     batch, (out,) = _call(model, Op.INTEGRATE, {"q": _Arg(q, (model.nq,)), "dq": _Arg(dq, (model.nv,))})

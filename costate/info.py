@@ -1,16 +1,15 @@
-"""What a step tells besides the new state: contacts, joint rows, and how well they were solved; and warnings about it."""
+"""What a step tells besides the new state: contacts, joint rows, constraints, and how well they were solved."""
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from costate.autodiff.torch import ROW_WIDTH, SLOT_WIDTH, STATUS_WIDTH, outside_graphs, transforming
-from costate.scene.codes import MOTOR
+from costate.autodiff.torch import ROW_WIDTH, SLOT_WIDTH, STATUS_WIDTH, transforming
+from costate.scene.codes import MOTOR, POSITION, SERVO, VELOCITY
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -19,22 +18,24 @@ PLANE = 0  # model.shape_type of a plane
 EMPTY, SEPARATED, STICKING, SLIDING = range(4)  # states of a contact
 NO_ROW, LOWER, FREE, UPPER = range(4)  # states of a joint row
 
+_KINDS = {MOTOR: "motor", POSITION: "position", VELOCITY: "velocity", SERVO: "servo"}
 _SUMMED = [1, 5, 6]  # numbers of the status that count steps; the others are the largest of all steps
 
 
 class Status(NamedTuple):
     """How well the solves of a call went, per world: the worst or the sum over its steps and substeps."""
 
-    numbers: Any  # [..., 8], in the order of the properties below
+    numbers: Any  # [..., 10], in the order of the properties below
 
     def __repr__(self) -> str:
         if transforming():
             return f"Status({self.numbers!r})"
         x = np.asarray(self.numbers).reshape(-1, STATUS_WIDTH)
         most, solved = x.max(0, initial=0.0), int((x[:, 1] == 0).sum())
+        tied = f", drift <= {most[8]:.3g}, contradiction <= {most[9]:.3g}" if most[8:].any() else ""
         return (
             f"Status(converged in {solved} of {len(x)} worlds, residual <= {most[0]:.3g}, sweeps <= {most[2]:.0f}, contacts <= "
-            f"{most[3]:.0f}, penetration <= {most[4]:.3g}, overflow in {int((x[:, 5] > 0).sum())} worlds)"
+            f"{most[3]:.0f}, penetration <= {most[4]:.3g}, overflow in {int((x[:, 5] > 0).sum())} worlds{tied})"
         )
 
     @property
@@ -78,13 +79,23 @@ class Status(NamedTuple):
         return _int(self.numbers[..., 7])
 
     @property
+    def drift(self) -> Any:
+        """[...] largest error of a constraint without softness at the start of a step, m or rad."""
+        return self.numbers[..., 8]
+
+    @property
+    def contradiction(self) -> Any:
+        """[...] largest speed, m/s or rad/s, by which constraints without softness are missed: they contradict each other."""
+        return self.numbers[..., 9]
+
+    @property
     def converged(self) -> Any:
         """[...] bool: the residual of every step was below the tolerance."""
         return self.unconverged == 0
 
 
 def join_status(status: list[Tensor]) -> Tensor:
-    """The status [worlds, 8] of several calls as that of one."""
+    """The status [worlds, 10] of several calls as that of one."""
     if len(status) == 1:
         return status[0]
     all_ = torch.stack(status)
@@ -116,11 +127,22 @@ class Contacts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Joint rows of one step: dry friction, then force limits of actuators, then joint limits; sim.row_names names them."""
+    """Joint rows of one step: dry friction, then actuators, then joint limits; sim.row_names names them.
+
+    Actuators that are rows: servos, springs and dampers with force limits, and all on a constraint. Of these a motor without
+    gains has nothing to give way: both of its bounds are its force.
+    """
 
     impulse: Any  # [..., n] N s or N m s
     state: Any  # [..., n] int: 0 no row (a limit that is far away), 1 at its lower bound, 2 between them, 3 at its upper bound
     distance: Any  # [..., n] m/s or rad/s, how far from changing its state
+
+
+class Constraints(NamedTuple):
+    """The rows of all constraints of one step, in the order of model.equality_names; without gradient."""
+
+    impulse: Any  # [..., ne] on body b, or the first coordinate of a coupling, along or about the row's axis; N s or N m s
+    error: Any  # [..., ne] at the start of the step, m or rad
 
 
 class Info(NamedTuple):
@@ -130,6 +152,7 @@ class Info(NamedTuple):
     diverged: Any  # [...] bool: the step was not finite, the world was held where it was
     contacts: Contacts
     rows: Rows
+    constraints: Constraints
     status: Status
 
 
@@ -171,11 +194,21 @@ def contact_names(model: Model) -> list[str]:
 def row_names(model: Model) -> tuple[str, ...]:
     """Of every joint row, in the order of Rows."""
     dry = (f"dry friction of {_dof_name(model, dof)}" for dof in model.dry_dof)
-    # a plain motor's force is clipped, only springs and dampers become rows
-    kinds = zip(model.motor_names, model.bound, model.actuator_type, strict=True)
-    bound = (f"force limit of {name}" for name, k, kind in kinds if k >= 0 and kind != MOTOR)
+    driven = (_motor_name(model, k) for k in row_motors(model))
     limit = (f"limit of {model.joint_names[body]}" for body in model.limit_body)
-    return (*dry, *bound, *limit)
+    return (*dry, *driven, *limit)
+
+
+def row_motors(model: Model) -> list[int]:
+    """The actuators that are rows: a plain motor's force on a joint is clipped, springs without limits are part of H."""
+    motors = zip(model.motor_tie, model.bound, model.actuator_type, strict=True)
+    return [k for k, (tie, bound, kind) in enumerate(motors) if tie >= 0 or (bound >= 0 and kind != MOTOR)]
+
+
+def _motor_name(model: Model, k: int) -> str:
+    kind, name = model.actuator_type[k], model.motor_names[k]
+    limited = model.bound[k] >= 0 and kind in (POSITION, VELOCITY)
+    return f"force limit of {name}" if limited else f"{_KINDS[kind]} {name}"
 
 
 def _dof_name(model: Model, dof: int) -> str:
@@ -184,7 +217,7 @@ def _dof_name(model: Model, dof: int) -> str:
     return model.joint_names[body] if alone else f"{model.joint_names[body]}[{dof - model.v_address[body]}]"
 
 
-def contacts_of(model: Model, detail: Detail, batch: tuple[int, ...]) -> tuple[Contacts, Rows]:
+def contacts_of(model: Model, detail: Detail, batch: tuple[int, ...]) -> tuple[Contacts, Rows, Constraints]:
     """The flat numbers of a step by their names, in the batch's shape."""
     slots = detail.contacts.reshape(*batch, -1, SLOT_WIDTH)
     # only the impulse has a gradient: what else is written beside it must not seem to have one, of zero
@@ -196,40 +229,5 @@ def contacts_of(model: Model, detail: Detail, batch: tuple[int, ...]) -> tuple[C
         plain[..., 10].long(), plain[..., 11],
     )  # fmt: skip
     rows = detail.rows.reshape(*batch, -1, ROW_WIDTH)
-    return contacts, Rows(rows[..., 0], rows[..., 1].long(), rows[..., 2])
-
-
-def warn_diverged(at: Tensor, steps: int, where: str, stacklevel: int = 3) -> None:
-    """Say which worlds stopped being finite; they are held and give no gradient."""
-    if transforming() or at.numpy().min() >= steps:
-        return
-    flat = at.numpy().reshape(-1)
-    first, count = int(flat.argmin()), int((flat < steps).sum())
-    warnings.warn(
-        f"{where}: {count} of {flat.size} worlds diverged (first world {first}, after {int(flat[first])} finite steps); "
-        "they are held where they last were finite and give no gradient",
-        RuntimeWarning, stacklevel=stacklevel,
-    )  # fmt: skip
-
-
-def may_overflow(model: Model) -> bool:
-    """Whether a world can have more contacts than slots."""
-    tree = model.engine.tree
-    return tree.max_contacts < len(tree.candidate_pair)
-
-
-@outside_graphs
-def warn_overflow(model: Model, status: Tensor, where: str, stacklevel: int = 4) -> None:
-    """Say which worlds had more contacts than slots; the contacts that found none were dropped."""
-    if transforming() or not may_overflow(model):
-        return
-    numbers = status.detach().numpy().reshape(-1, STATUS_WIDTH)
-    full = numbers[:, 5] > 0
-    if not full.any():
-        return
-    count, first, wanted, most = int(full.sum()), int(full.argmax()), int(numbers[:, 7].max()), model.engine.tree.max_contacts
-    warnings.warn(
-        f"{where}: {count} of {len(full)} worlds had more contacts than max_contacts = {most} (first world {first}): contacts "
-        f"were dropped, bodies may sink in. {wanted} were needed: Scene(max_contacts={wanted}) keeps them all",
-        RuntimeWarning, stacklevel=stacklevel,
-    )  # fmt: skip
+    joints, ties = rows[..., : (n := model.engine.tree.rows), :], rows[..., n:, :]
+    return contacts, Rows(joints[..., 0], joints[..., 1].long(), joints[..., 2]), Constraints(ties[..., 0], ties[..., 2])

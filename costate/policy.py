@@ -12,9 +12,10 @@ from torch.utils import _pytree as pytree
 from costate import batch as b
 from costate.autodiff.costate import clip_gradient, scale_gradient
 from costate.autodiff.torch import STATUS, transforming
-from costate.info import Status, join_status, may_overflow, warn_overflow
+from costate.info import Status, join_status
 from costate.scene.joints import JOINTS
 from costate.state import State, Trajectory
+from costate.warn import is_watched, warn_status
 
 if TYPE_CHECKING:
     from costate.scene import Model, Params
@@ -60,8 +61,8 @@ def rollout_policy(
     whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
     whole = whole.where(gone, whole) if transforming() or bool(gone.any()) else whole
     joined = join_status(status)
-    if may_overflow(sim.model):
-        warn_overflow(sim.model, joined, "rollout", stacklevel=5)
+    if is_watched(sim.model):
+        warn_status(sim.model, joined, "rollout", stacklevel=5)
     told = Status(joined.reshape(*diverged_at.shape, -1))
     return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry, told)
 

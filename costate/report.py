@@ -13,9 +13,10 @@ from torch import Tensor
 
 from costate import batch as b
 from costate.autodiff.torch import CONTACTS, ROW_WIDTH, SLOT_WIDTH, RolloutSpec, costate_norms, rollout
-from costate.info import SEPARATED, STICKING, contact_names, row_names
+from costate.info import SEPARATED, STICKING, contact_names, row_motors, row_names
 from costate.inputs import check_counts
 from costate.scene import Model, Params
+from costate.scene.codes import MOTOR
 from costate.state import State, Trajectory
 
 if TYPE_CHECKING:
@@ -221,6 +222,9 @@ class _Walk:
         self.closest, self.converged = np.full(shape, np.inf), np.ones(shape, bool)
         self.codes: np.ndarray | None = None  # [worlds, candidates + rows] states in the step before
         self.counts: np.ndarray | int = 0
+        # a motor on a constraint is a row whose bounds are both its force: it has no state that could change
+        motors = enumerate(row_motors(model), len(model.dry_dof))
+        self.stateless = [row for row, k in motors if model.actuator_type[k] == MOTOR]
         for t in range(spec.steps):
             self._control_step(t, State(q[t], v[t]), State(q[t + 1], v[t + 1]), t < at)
 
@@ -246,7 +250,9 @@ class _Walk:
     def _note(self, t: int, alive: np.ndarray, status: np.ndarray, slots: np.ndarray, ids: np.ndarray, rows: np.ndarray) -> None:
         """Compare with the step before. A contact or limit that is too far away for a row counts as one that does not push."""
         worlds, candidates = len(ids), len(self.model.engine.tree.candidate_pair)
-        slots, rows = slots.reshape(worlds, -1, SLOT_WIDTH), rows.reshape(worlds, -1, ROW_WIDTH)
+        slots = slots.reshape(worlds, -1, SLOT_WIDTH)
+        rows = rows.reshape(worlds, -1, ROW_WIDTH)[:, : self.model.engine.tree.rows]  # those of constraints have no states
+        rows[:, self.stateless, 1] = 0
         codes = np.full((worlds, candidates + rows.shape[1]), SEPARATED, np.int8)
         world, slot = np.nonzero(ids >= 0)
         codes[world, ids[world, slot]] = np.maximum(slots[world, slot, 10], SEPARATED)

@@ -16,15 +16,16 @@ from costate import batch as b
 from costate import inputs as i
 from costate._native.cpu import Op, Stepper
 from costate.autodiff.torch import CONTACTS, STATUS, RolloutSpec, instant, rollout
-from costate.info import Detail, Info, Status, contacts_of, may_overflow, row_names, warn_diverged, warn_overflow
+from costate.info import Detail, Info, Status, contacts_of, row_names
 from costate.policy import rollout_policy
 from costate.report import GradientReport, gradient_report
 from costate.scene import Model, Params
 from costate.solver import PGS, Contact, Gradient, Options, engine_options
 from costate.state import State, Trajectory
+from costate.warn import is_watched, warn_diverged, warn_status
 
 Policy = Callable[[State, Any, int], Any]
-_PGS, _CONTACT = PGS(), Contact()
+_PGS, _CONTACT, _PROJECT = PGS(), Contact(), 1
 
 
 class Advanced(NamedTuple):
@@ -50,11 +51,13 @@ class Simulator:
     contact : how shapes and limits are kept apart.
     gradient : "implicit" differentiates the solution, and falls back to "exact" in worlds that did not converge; "exact"
         differentiates the solver's sweeps as they ran.
+    project : Newton steps that put the end of every step back on its constraints, differentiably; 0 leaves their errors to
+        `contact.recovery`. Constraints with softness are not projected; models without constraints pay nothing.
     """
 
     def __init__(
         self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: PGS = _PGS,
-        contact: Contact = _CONTACT, gradient: Gradient = "implicit",
+        contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
@@ -64,11 +67,12 @@ class Simulator:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
-        self._options = engine_options(solver, contact, gradient, dtype)
+        self._options = engine_options(solver, contact, gradient, dtype, project)
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact
         self._gradient: Gradient = gradient
+        self._project = project
 
     @property
     def model(self) -> Model:
@@ -105,18 +109,25 @@ class Simulator:
         """How the solve is differentiated: "implicit" or "exact"."""
         return self._gradient
 
+    @property
+    def project(self) -> int:
+        """Newton steps that put the end of every step back on its constraints."""
+        return self._project
+
     @cached_property
     def row_names(self) -> tuple[str, ...]:
         """Names of the joint rows, in the order of `Info.rows`."""
         return row_names(self.model)
 
     def __repr__(self) -> str:
-        options = {"solver": (self.solver, _PGS), "contact": (self.contact, _CONTACT), "gradient": (self.gradient, "implicit")}
-        changed = "".join(f", {name}={value!r}" for name, (value, default) in options.items() if value != default)
+        defaults = {"solver": _PGS, "contact": _CONTACT, "gradient": "implicit", "project": _PROJECT}
+        options = ((name, getattr(self, name), default) for name, default in defaults.items())
+        changed = "".join(f", {name}={value!r}" for name, value, default in options if value != default)
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype}{changed})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.model, self.dt, str(self.device), self.dtype, self.solver, self.contact, self.gradient)
+        options = self.solver, self.contact, self.gradient, self.project
+        return _rebuild, (self.model, self.dt, str(self.device), self.dtype, *options)
 
     def initial_state(self, worlds: int | tuple[int, ...] | None = None) -> State:
         """The model's default configuration at rest: q [*worlds, nq], v [*worlds, nv]; without `worlds` one unbatched state."""
@@ -145,11 +156,11 @@ class Simulator:
                     return one
             q, v = b.tensor("q", state.q, (self.model.nq,), self.dtype), b.tensor("v", state.v, (self.model.nv,), self.dtype)
             state = State(q, v)
-        detail = CONTACTS if info else STATUS if self._may_overflow else 0
+        detail = CONTACTS if info else STATUS if self._watched else 0
         done = self.advance(state, control, params, external=external, dt=dt, detail=detail)
         warn_diverged(done.at, 1, "step")
-        if self._may_overflow:
-            warn_overflow(self.model, done.detail[0], "step")
+        if self._watched:
+            warn_status(self.model, done.detail[0], "step")
         result = (done.state, self._info(state, done)) if info else done.state
         return pytree.tree_map(b.to_numpy, result) if as_numpy else result
 
@@ -180,8 +191,8 @@ class Simulator:
         )
         q, v, at, status = rollout(model.engine, spec, *inputs)
         warn_diverged(at, count, "rollout")
-        if self._may_overflow:
-            warn_overflow(model, status, "rollout")
+        if self._watched:
+            warn_status(model, status, "rollout")
         q, v = q.reshape(count + 1, *batch, model.nq), v.reshape(count + 1, *batch, model.nv)
         traj = Trajectory(q, v, at.reshape(batch), controls, status=Status(status.reshape(*batch, -1)))
         return _numpy_trajectory(traj) if as_numpy else traj
@@ -245,13 +256,13 @@ class Simulator:
 
     def _info(self, old: State, done: Advanced) -> Info:
         h = done.dt.reshape(()) if done.dt.shape[0] == 1 else done.dt.reshape(*done.batch, 1)
-        contacts, rows = contacts_of(self.model, Detail(*done.detail), done.batch)
+        contacts, rows, constraints = contacts_of(self.model, Detail(*done.detail), done.batch)
         status = Status(done.detail[0].reshape(*done.batch, -1))
-        return Info((done.state.v - old.v) / h, done.at < 1, contacts, rows, status)
+        return Info((done.state.v - old.v) / h, done.at < 1, contacts, rows, constraints, status)
 
     @cached_property
-    def _may_overflow(self) -> bool:
-        return may_overflow(self.model)
+    def _watched(self) -> bool:
+        return is_watched(self.model)
 
     @cached_property
     def _step_one(self) -> Callable[[Any, Any], Any]:
@@ -260,9 +271,10 @@ class Simulator:
 
 
 def _rebuild(
-    model: Model, dt: float, device: str, dtype: torch.dtype, solver: PGS, contact: Contact, gradient: Gradient
+    model: Model, dt: float, device: str, dtype: torch.dtype, solver: PGS, contact: Contact, gradient: Gradient, project: int
 ) -> Simulator:
-    return Simulator(model, dt, device=device, dtype=dtype, solver=solver, contact=contact, gradient=gradient)
+    options: dict[str, Any] = {"solver": solver, "contact": contact, "gradient": gradient, "project": project}
+    return Simulator(model, dt, device=device, dtype=dtype, **options)
 
 
 def _numpy_trajectory(traj: Trajectory) -> Trajectory:

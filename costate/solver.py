@@ -9,11 +9,12 @@ from typing import Any, Literal
 import torch
 
 Gradient = Literal["implicit", "exact"]
-Options = tuple[float, ...]  # as the engine takes them: 12 numbers, in the order of drivers/options.h
+Options = tuple[float, ...]  # as the engine takes them: 13 numbers, in the order of drivers/options.h
 
 _GRADIENTS = {"implicit": 0, "exact": 1}
 _FORMS = {None: -1, "dense": 0, "half-solved": 1}
 _CONES = {"disc": 0.0, "square": 4.5}
+_MOST_PROJECTIONS = 100
 _MAX_CORNERS = 32  # kMaxSides of core/data/options.h
 
 # What depends on the precision: tolerance (m/s), and softness of every row that keeps redundant rows harmless, relative to
@@ -62,7 +63,7 @@ class Contact:
     Attributes
     ----------
     margin : a contact or limit is considered once its gap, less the approach within the step, is below this, m.
-    recovery : part of a penetration that is undone in one step, in (0, 1].
+    recovery : part of a penetration, or of the error of a constraint, that is undone in one step, in (0, 1].
     push_speed : most speed that undoing it may take, m/s.
     bounce_speed : restitution acts on impacts faster than this, m/s.
     """
@@ -80,20 +81,22 @@ class Contact:
             raise ValueError(f"Contact: recovery must be above 0 and at most 1, got {self.recovery!r}")
 
 
-def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype) -> Options:
-    """The engine's 12 numbers; TypeError and ValueError name what is wrong."""
+def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype, project: Any) -> Options:
+    """The engine's 13 numbers; TypeError and ValueError name what is wrong."""
     if not isinstance(solver, PGS):
         raise TypeError(f"solver must be a costate.PGS, got {type(solver).__name__}")
     if not isinstance(contact, Contact):
         raise TypeError(f"contact must be a costate.Contact, got {type(contact).__name__}")
     if not (isinstance(gradient, str) and gradient in _GRADIENTS):
         raise ValueError(f"gradient must be 'implicit' or 'exact', got {gradient!r}")
+    if not isinstance(project, int) or isinstance(project, bool) or not 0 <= project <= _MOST_PROJECTIONS:
+        raise ValueError(f"project must be an int from 0 to {_MOST_PROJECTIONS}, got {project!r}")
     tolerance, relative, absolute = _PRECISION[dtype]
     tolerance = tolerance if solver.tolerance is None else solver.tolerance
     cone = _CONES[solver.cone] if isinstance(solver.cone, str) else solver.cone
     numbers = (
         solver.iterations, solver.polish, tolerance, contact.margin, contact.recovery, contact.push_speed, contact.bounce_speed,
-        cone, _GRADIENTS[gradient], relative, absolute, _FORMS[solver.form],
+        cone, _GRADIENTS[gradient], relative, absolute, _FORMS[solver.form], project,
     )  # fmt: skip
     return tuple(float(x) for x in numbers)
 

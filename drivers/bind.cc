@@ -46,10 +46,11 @@ int check_tree(const Structure& s) {
 // what Python has checked with better words; here only so that nothing can crash
 void check_structure(const Structure& s) {
   int nb_ = int(s.parent.size()), nv = check_tree(s), nu = int(s.motor_dof.size()), ns = int(s.shape_body.size());
-  require(all_below(s.motor_dof, nv), "motor_dof: no such dof");
+  require(all_below(s.motor_dof, nv, -1), "motor_dof: no such dof");
   auto fits = [&](const std::vector<int>& x) { return x.empty() || int(x.size()) == nu; };
   require(fits(s.actuator) && fits(s.clip) && fits(s.bound), "actuator_type, clip and bound need an entry for each actuator");
-  require(all_below(s.actuator, 3) && all_below(s.clip, nu, -1) && all_below(s.bound, nu, -1), "actuator_type, clip or bound");
+  require(all_below(s.actuator, kServo + 1) && all_below(s.clip, nu, -1) && all_below(s.bound, nu, -1),
+          "actuator_type, clip or bound");
   require(all_below(s.dry_dof, nv) && all_below(s.limit_body, nb_) && all_below(s.limit_dof, nv),
           "limit or dry_dof: no such dof");
   require(s.limit_body.size() == s.limit_dof.size(), "limit_body and limit_dof differ in length");
@@ -66,6 +67,41 @@ void check_structure(const Structure& s) {
   }
   require(s.friction_rule >= 0 && s.friction_rule <= kProduct && s.restitution_rule >= 0 && s.restitution_rule <= kProduct,
           "rule");
+}
+
+// ties, couplings, and actuators on ties
+void check_equality(const Structure& s, int nv) {
+  int nb_ = int(s.parent.size()), nu = int(s.motor_dof.size()), n = int(s.tie_a.size()), locks = int(s.lock.size());
+  require(all_below(s.tie_a, nb_, -1) && all_below(s.tie_b, nb_, -1) && s.tie_b.size() == s.tie_a.size(), "tie_a or tie_b");
+  require(int(s.tie_axis.size()) == n && all_below(s.tie_axis, kSlideAxis + 1), "tie_axis");
+  require(all_below(s.lock, kLocks), "lock: unknown code");
+  require(n == 0 ? s.tie_first.size() <= 1 : int(s.tie_first.size()) == n + 1 && s.tie_first[0] == 0 && s.tie_first[n] == locks,
+          "tie_first");
+  for (int k = 0; k < n; k++) {
+    int m = s.tie_first[k + 1] - s.tie_first[k];
+    require(m >= 1 && m <= 6 && s.tie_a[k] != s.tie_b[k], "tie: needs two bodies and one to six locks");
+  }
+  require(
+      all_below(s.coupling_dof1, nv) && all_below(s.coupling_dof2, nv, -1) && s.coupling_dof1.size() == s.coupling_dof2.size(),
+      "coupling_dof1 or coupling_dof2");
+  require(s.motor_tie.empty() || int(s.motor_tie.size()) == nu, "motor_tie needs an entry for each actuator");
+  require(all_below(s.motor_tie, n, -1), "motor_tie: no such tie");
+  for (int k = 0; k < nu; k++) {
+    int tie = s.motor_tie.empty() ? -1 : s.motor_tie[k];
+    require((tie >= 0) == (s.motor_dof[k] < 0), "an actuator needs a dof or a tie");
+    require(tie < 0 || s.tie_axis[tie] != kNoAxis, "motor_tie: this tie has no axis to drive");
+    require(s.actuator.empty() || s.actuator[k] != kServo || (!s.bound.empty() && s.bound[k] >= 0), "a servo needs force limits");
+  }
+}
+
+// what holds or couples a coordinate needs one
+void check_coordinates(const TreeStorage& t) {
+  for (size_t k = 0; k < t.s.motor_dof.size(); k++) {
+    bool holds = t.s.actuator[k] == kPosition || t.s.actuator[k] == kServo;
+    require(!holds || t.s.motor_tie[k] >= 0 || t.motor_q[k] >= 0, "actuator_type: this dof has no coordinate to hold");
+  }
+  for (size_t k = 0; k < t.coupling_q.size(); k++)
+    require(t.coupling_q[k] >= 0 || t.coupling_dof[k] < 0, "coupling: this dof has no coordinate");
 }
 
 template <class E> void op_call(const PyTree& t, int op, bool adjoint, long worlds, nb::sequence values, nb::sequence outs,
@@ -156,24 +192,31 @@ NB_MODULE(_core, m) {
           "__init__",
           [](PyTree* self, Ints parent, Ints joint, Ints motor_dof, Ints massless, int form, Ints actuator_type, Ints clip,
              Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a,
-             Ints pair_b, int friction_rule, int restitution_rule, int max_contacts) {
-            Structure s = {parent, joint,         motor_dof,        massless,    form,       actuator_type, clip,
-                           bound,  limit_body,    limit_dof,        dry_dof,     shape_body, shape_type,    pair_a,
-                           pair_b, friction_rule, restitution_rule, max_contacts};
+             Ints pair_b, int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis,
+             Ints tie_first, Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie) {
+            Structure s = {parent,    joint,         motor_dof,        massless,      form,       actuator_type, clip,
+                           bound,     limit_body,    limit_dof,        dry_dof,       shape_body, shape_type,    pair_a,
+                           pair_b,    friction_rule, restitution_rule, max_contacts,  tie_a,      tie_b,         tie_axis,
+                           tie_first, lock,          coupling_dof1,    coupling_dof2, motor_tie};
             check_structure(s);
+            check_equality(s, check_tree(s));
+            check_coordinates(TreeStorage(s));
             new (self) PyTree(std::move(s));
           },
           nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1, nb::kw_only(),
           nb::arg("actuator_type") = Ints(), nb::arg("clip") = Ints(), nb::arg("bound") = Ints(), nb::arg("limit_body") = Ints(),
           nb::arg("limit_dof") = Ints(), nb::arg("dry_dof") = Ints(), nb::arg("shape_body") = Ints(),
           nb::arg("shape_type") = Ints(), nb::arg("pair_a") = Ints(), nb::arg("pair_b") = Ints(), nb::arg("friction_rule") = 0,
-          nb::arg("restitution_rule") = 0, nb::arg("max_contacts") = -1)
+          nb::arg("restitution_rule") = 0, nb::arg("max_contacts") = -1, nb::arg("tie_a") = Ints(), nb::arg("tie_b") = Ints(),
+          nb::arg("tie_axis") = Ints(), nb::arg("tie_first") = Ints(), nb::arg("lock") = Ints(),
+          nb::arg("coupling_dof1") = Ints(), nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints())
       .def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })
       .def_prop_ro("params_size", [](const PyTree& t) { return params_size(t.tree); })
       .def_prop_ro("max_contacts", [](const PyTree& t) { return t.tree.max_contacts; })
       .def_prop_ro("rows", [](const PyTree& t) { return joint_rows(t.tree); })
+      .def_prop_ro("equality_rows", [](const PyTree& t) { return t.tree.ne; })
       .def_prop_ro("candidate_pair", [](const PyTree& t) { return t.storage.touch_pair; })
       .def("op", &op, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("outputs"),
            nb::arg("options").none() = nb::none())

@@ -55,7 +55,7 @@ template <class E> struct Solved {
     };
     c.status.data = each(status, "status", kStatusNumbers);
     c.contacts.data = each(contacts, "contacts", long(t.max_contacts) * kContactNumbers);
-    c.rows.data = each(rows, "rows", long(joint_rows(t)) * kRowNumbers);
+    c.rows.data = each(rows, "rows", long(joint_rows(t) + t.ne) * kRowNumbers);
     if (!ids.is_none() && ids.size() != t.max_contacts * c.worlds) bad_size("contact_ids", ids.size(), t.max_contacts, c.worlds);
     c.contact_ids = ids.is_none() || !t.max_contacts ? nullptr : ids.ints();
     if ((c.contacts.data || c.rows.data || c.contact_ids) && (c.steps != 1 || c.substeps != 1))

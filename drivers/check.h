@@ -66,6 +66,27 @@ template <class E> inline bool actuators_ok(const Tree& t, const E* theta) {
   return true;
 }
 
+// servos, ties and couplings of one world
+template <class E> inline bool equality_ok(const Tree& t, const E* theta) {
+  Params<E> p = params_map(t, const_cast<E*>(theta));
+  for (int i = 0; i < t.n_servo; i++)
+    if (!(p.gain[i] > 0) || !(p.max_speed[i] > 0)) return false;
+  for (int f = 0; f < 2 * t.n_tie; f++) {
+    Quat<E> u = p.tie_quat[f];
+    if (!(double(u.w) * u.w + double(u.x) * u.x + double(u.y) * u.y + double(u.z) * u.z > kTiny2)) return false;
+  }
+  for (int k = 0; k < t.nu; k++)
+    if ((t.motor_tie[k] >= 0 || t.servo[k] >= 0) && p.gear[k] == 0) return false;
+  for (int k = 0; k < t.n_tie; k++)
+    if (!(p.tie_softness[k] >= 0)) return false;
+  for (int i = 0; i < t.n_item; i++)
+    for (int r = t.item_row[i]; r < t.item_row[i + 1]; r++)
+      if (t.lock[r] == kLockDistance && !(p.tie_length[t.item[i]] > 0)) return false;
+  for (int k = 0; k < t.n_coupling; k++)
+    if (!(p.coupling_softness[k] >= 0)) return false;
+  return true;
+}
+
 // sizes and coefficients of one world
 template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
   Params<E> p = params_map(t, const_cast<E*>(theta));
@@ -84,7 +105,7 @@ template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
 
 // is one world's theta physical? The caller finds out which field is not, and says so
 template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& massless, const E* theta) {
-  if (!actuators_ok(t, theta) || !shapes_ok(t, theta)) return false;
+  if (!actuators_ok(t, theta) || !shapes_ok(t, theta) || !equality_ok(t, theta)) return false;
   if (first_not_finite(theta, params_size(t)) >= 0) return false;
   Params<E> p = params_map(t, const_cast<E*>(theta));
   double slack = sizeof(E) == 4 ? 1e-6 : 1e-9;

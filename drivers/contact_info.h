@@ -16,6 +16,7 @@ template <class T> struct StatusSum {
       bool solved = lane(s.solved, l) > E(0.5);
       most(x[l][0], lane(s.residual, l)), most(x[l][2], lane(s.sweeps, l)), most(x[l][3], lane(s.contacts, l));
       most(x[l][4], lane(s.penetration, l)), most(x[l][7], lane(s.wanted, l));
+      most(x[l][8], lane(s.drift, l)), most(x[l][9], lane(s.contradiction, l));
       x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E(!solved && !o.exact);
     }
   }
@@ -49,14 +50,21 @@ template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, i
 template <class T, class E>
 inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g, const bool* alive) {
   const Tree& t = *c.tree;
-  int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t);
+  int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t) + t.ne;
   for (int l = 0; l < g.count; l++) {
     E *contacts = c.contacts.data + (g.first + l) * most * width, *rows = c.rows.data + (g.first + l) * n_rows * kRowNumbers;
     for (int i = 0; i < most * width && c.contacts.data; i++) contacts[i] = 0;
     for (int i = 0; i < most && c.contact_ids; i++) c.contact_ids[(g.first + l) * most + i] = -1;
     for (int i = 0; i < n_rows * kRowNumbers && c.rows.data; i++) rows[i] = 0;
   }
-  if (!constrained(t) || !rw.count[0]) return;
+  if (!constrained(t)) return;
+  for (int r = 0; r < t.ne && c.rows.data; r++)
+    for (int l = 0; l < g.count; l++) {
+      if (!alive[l]) continue;
+      E* to = c.rows.data + ((g.first + l) * n_rows + joint_rows(t) + t.shown_row[r]) * kRowNumbers;
+      to[0] = lane(rw.eq.lam[r], l), to[1] = E(2), to[2] = lane(rw.eq.now.phi[r], l);
+    }
+  if (!rw.count[0]) return;
   natural_residual(rw, c.options);
   int held[lanes<T>] = {};
   for (int s = 0; s < rw.count[4] && c.contacts.data; s++) {
@@ -76,7 +84,7 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
     }
   }
   for (int i = 0; i < rw.count[0] && c.rows.data; i++) {
-    int r = rw.first_row[i], base = rw.kind[i] == kDryRow ? 0 : rw.kind[i] == kServoRow ? t.n_dry : t.n_dry + t.n_servo;
+    int r = rw.first_row[i], base = rw.kind[i] == kDryRow ? 0 : rw.kind[i] == kMotorRow ? t.n_dry : t.n_dry + t.n_row_motor;
     if (rw.kind[i] == kContactRows) continue;
     T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
     T state = select(x > rw.lo[r], select(x < rw.hi[r], T(2), T(3)), T(1)),

@@ -18,7 +18,18 @@ template <class E> struct Array {
 };
 
 // Functions of one instant
-enum Op : int { kJointForces, kAcceleration, kMassMatrix, kPoses, kIntegrate, kDifference, kPrepare, kLinearize };
+enum Op : int {
+  kJointForces,
+  kAcceleration,
+  kMassMatrix,
+  kPoses,
+  kIntegrate,
+  kDifference,
+  kPrepare,
+  kErrors,
+  kSettle,
+  kLinearize
+};
 
 struct OpShape {
   int n_in, n_out;
@@ -38,6 +49,8 @@ inline OpShape op_shape(int op, const Tree& t) {
     case kIntegrate: return {2, 1, {t.nq, t.nv, 0, 0, 0, 0}, {t.nq, 0, 0}};
     case kDifference: return {2, 1, {t.nq, t.nq, 0, 0, 0, 0}, {t.nv, 0, 0}};
     case kPrepare: return {1, 1, {P, 0, 0, 0, 0, 0}, {P, 0, 0}};
+    case kErrors: return {2, 1, {t.nq, P, 0, 0, 0, 0}, {t.ne, 0, 0}};
+    case kSettle: return {2, 1, {t.nq, P, 0, 0, 0, 0}, {t.nq, 0, 0}};
     default: return {6, 2, {t.nq, t.nv, t.nu, 1, ext, P}, {n2 * n2, n2 * t.nu, 0}};
   }
 }
@@ -59,7 +72,7 @@ template <class E> struct OpCall {
 enum RolloutInput { kQ, kV, kU, kH, kExternal, kTheta, kRolloutInputs };
 
 // numbers that describe the solver's work on one world, a contact, and a joint's row (costate/info.py)
-constexpr int kStatusNumbers = 8, kContactNumbers = 12, kRowNumbers = 3;
+constexpr int kStatusNumbers = 10, kContactNumbers = 12, kRowNumbers = 3;
 
 template <class E> struct RolloutCall {
   const Tree* tree;
@@ -76,7 +89,7 @@ template <class E> struct RolloutCall {
   // what was solved, all may be null; contacts, ids and rows are those of the last step
   Array<E> status;    // [worlds, kStatusNumbers]
   Array<E> contacts;  // [worlds, max_contacts, kContactNumbers]; of the adjoint: its bar
-  Array<E> rows;      // [worlds, joint_rows, kRowNumbers]
+  Array<E> rows;      // [worlds, joint_rows + ne, kRowNumbers]; of an equality row its impulse, 2, its error
   int* contact_ids;   // [worlds, max_contacts]
 };
 

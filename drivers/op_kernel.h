@@ -21,7 +21,12 @@ template <class T> inline OpBuffers<T> op_buffers(const OpCall<ElementOf<T>>& c,
   OpBuffers<T> b{};
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
-  if (c.op == kLinearize) b.rw = rows_map(t, c.options, true, m), b.rb = row_bars_map(t, m);
+  if ((c.op == kErrors || c.op == kSettle) && t.ne) {
+    b.rw.eq = equality_map(t, 0, m), b.rb.eq = equality_bars_map(t, 0, m);
+    b.rb.V_x = m.template take<Motion<T>>(t.nb), b.rb.V_y = m.template take<Motion<T>>(t.nb);
+    b.rb.F_x = m.template take<Force<T>>(t.nb), b.rb.F_y = m.template take<Force<T>>(t.nb);
+  }
+  if (c.op == kLinearize) b.rw = rows_map(t, c.options, true, m), b.rb = row_bars_map(t, c.options, m);
   for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
   for (int k = 0; k < s.n_out; k++)
     b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
@@ -81,6 +86,8 @@ template <class T> inline void op_forward(int op, const Tree& t, const Options& 
       difference(t, b.q1, b.q2, out[0]);
       break;
     case kPrepare: prepare(t, in[0], out[0]); break;
+    case kErrors: errors(t, params_map(t, in[1]), b.tr, b.rw.eq, in[0], out[0]); break;
+    case kSettle: settle(t, params_map(t, in[1]), b.tr, b.rw, in[0], b.q2, out[0]); break;
     default: linearize(t, o, b, external); break;
   }
 }
@@ -106,6 +113,12 @@ template <class T> inline void op_adjoint(int op, const Tree& t, const OpBuffers
       break;
     case kMassMatrix: mass_matrix_adj(t, th, b.tr, g[0], b.bar, th_bar, tangent); break;
     case kPoses: poses_adj(t, th, b.tr, in[1], g[0], g[1], g[2], b.bar, th_bar, tangent, bar[1]); break;
+    case kErrors: errors_adj(t, th, b.tr, b.rw.eq, g[0], b.rb.eq, b.bar, th_bar, tangent); break;
+    case kSettle:
+      tangent_bars(t, b.out[0], g[0], tangent);
+      settle_adj(t, th, b.tr, b.rw, b.q2, tangent, b.rb, b.bar, th_bar, b.tangent + t.nv);
+      for (int d = 0; d < t.nv; d++) tangent[d] = tangent[t.nv + d];
+      break;
     case kIntegrate: {
       T h_bar = T(0);
       tangent_bars(t, b.out[0], g[0], tangent + t.nv);

@@ -8,7 +8,7 @@
 
 namespace costate {
 
-constexpr int kOptions = 12;
+constexpr int kOptions = 13;
 
 inline Options read_options(const std::vector<double>& x) {
   if (int(x.size()) != kOptions) throw std::invalid_argument("options: wrong number of entries");
@@ -19,9 +19,11 @@ inline Options read_options(const std::vector<double>& x) {
   bool square = cone == 4.5;
   o.sides = square ? 4 : int(cone);
   o.exact = int(x[8]), o.relative_softness = x[9], o.absolute_softness = x[10], o.half_solved = int(x[11]);
+  o.project = int(x[12]);
   bool ok = o.iterations >= 1 && o.iterations <= 100000 && o.polish >= 0 && o.polish <= 1000 && o.tolerance > 0 &&
             o.margin >= 0 && o.recovery > 0 && o.recovery <= 1 && o.push_speed >= 0 && o.bounce_speed >= 0 &&
-            o.relative_softness >= 0 && o.absolute_softness > 0 && o.sides <= kMaxSides && (o.sides == 0 || o.sides >= 3);
+            o.relative_softness >= 0 && o.absolute_softness > 0 && o.project >= 0 && o.project <= 1000 && o.sides <= kMaxSides &&
+            (o.sides == 0 || o.sides >= 3);
   if (!ok) throw std::invalid_argument("options: a number is out of range");
   // a square has its edges across the axes, at mu lambda_n; a pyramid its corners on the disc, the first on the first axis
   const double pi = 3.14159265358979323846;

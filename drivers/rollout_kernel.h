@@ -28,7 +28,7 @@ template <class T> inline RolloutBuffers<T> rollout_buffers(const RolloutCall<El
   b.tr = trace_map(t, m);
   b.bar = bars_map(t, m);
   if (constrained(t)) b.rw = rows_map(t, c.options, c.adjoint, m);
-  if (constrained(t) && c.adjoint) b.rb = row_bars_map(t, m);
+  if (constrained(t) && c.adjoint) b.rb = row_bars_map(t, c.options, m);
   for (int k = 0; k < kRolloutInputs; k++) b.in[k] = m.template take<T>(sizes[k]), b.in_bar[k] = m.template take<T>(sizes[k]);
   b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
   b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);

@@ -82,7 +82,7 @@ class Stepper {
     } else {
       run(c);
     }
-    if (!finite_steps || status[5] > E(0)) return nb::none();
+    if (!finite_steps || status[5] > E(0) || status[9] > E(1e-3)) return nb::none();  // there is something to warn about
     PyObject* result = type->tp_alloc(type, 2);
     if (!result) throw nb::python_error();
     PyTuple_SET_ITEM(result, 0, q_next.release().ptr());

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 HEADER = "core/data/params.h"
 LAYOUT = "costate/_native/layout.py"
-PER = ("world", "body", "q", "dof", "motor", "clip", "bound", "limit", "dry", "shape")
+PER = ("world", "body", "q", "dof", "motor", "servo", "clip", "bound", "limit", "dry", "shape", "frame", "tie", "coupling")
 FIELD = re.compile(r"CS_FIELD\(\s*(\w+)\s*,\s*(\w+)\s*,\s*(\d+)\s*(?:,[^()]*)?\)\s*(?://\s*(.*?)|/\*\s*(.*?)\s*\*/)?\s*\\?$")
 
 TEMPLATE = '''\
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """One field: `width` numbers for each `per` (world, body, q, dof, motor, clip, bound, limit, dry or shape)."""
+    """One field: `width` numbers for each `per`: world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, frame, ..."""
 
     name: str
     per: str

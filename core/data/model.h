@@ -30,8 +30,15 @@ enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3 };
 // no adjoint: integers.   points of a shape that can touch a plane
 CS_FN int shape_points(int shape) { return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : 0; }
 
-// What drives a joint: a force, or a spring and damper towards a position or a velocity
-enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2 };
+// What drives a joint: a force, a spring and damper towards a position or a velocity, or a servo that reaches its speed within its force
+enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2, kServo = 3 };
+
+// What a row of a tie keeps at zero. e: axes of frame a, n: of frame b; the rows of a weld read the quaternion, alignments 7 + 2 r + k
+// keep axis n = r + 1 + k of b across axis m of a, the third one, which hinders turning about axis r of a
+enum Lock : int { kLockSlide = 0, kLockDistance = 3, kLockTurn = 4, kLockAlign = 7, kLocks = 13 };
+
+// What an actuator on a tie drives: the angle about z of a hinge, the displacement along z of a slide
+enum TieAxis : int { kNoAxis = 0, kHingeAxis = 1, kSlideAxis = 2 };
 
 // How the coefficients of two shapes become one
 enum PairRule : int { kGeometric = 0, kMaximum = 1, kMinimum = 2, kMean = 3, kProduct = 4 };
@@ -42,6 +49,7 @@ struct Tree {
   int form;               // Form
   const int* parent;      // [nb] body, -1 the world
   const int* root;        // [nb] the body of the same tree that hangs on the world
+  const int* joined;      // [nb] one root for all trees that equality rows join, directly or through others
   const int* joint;       // [nb] Joint
   const int* q_adr;       // [nb] first coordinate in q
   const int* v_adr;       // [nb] first dof in v
@@ -54,18 +62,21 @@ struct Tree {
   const int* col_dof;     // [nm - nv]
   const int* last_dof;    // [nb] the last dof that moves a body, -1 none
   // actuators and joint rows
-  const int* motor_dof;    // [nu]
-  const int* motor_q;      // [nu] the plain coordinate of that dof, -1 none
-  const int* actuator;     // [nu] ActuatorType
-  const int* clip;         // [nu] which control limits, -1 none
-  const int* bound;        // [nu] which force limits, -1 none
-  int n_clip, n_bound;     // actuators with control limits, with force limits
-  int n_servo;             // position and velocity actuators with force limits: these are rows
-  int n_limit, n_dry;      // limited dofs (a ball joint counts once), dofs with dry friction
-  const int* servo_motor;  // [n_servo] the actuator
-  const int* limit_body;   // [n_limit] the joint
-  const int* limit_dof;    // [n_limit] its dof; of a ball joint the first
-  const int* dry_dof;      // [n_dry]
+  const int* motor_dof;   // [nu] -1 on a tie
+  const int* motor_tie;   // [nu] -1 on a dof
+  const int* motor_q;     // [nu] the plain coordinate of that dof, -1 none
+  const int* actuator;    // [nu] ActuatorType
+  const int* clip;        // [nu] which control limits, -1 none
+  const int* bound;       // [nu] which force limits, -1 none
+  int n_clip, n_bound;    // actuators with control limits, with force limits
+  int n_servo;            // actuators with a gain and a largest speed
+  int n_row_motor;        // those that are rows: springs and dampers with force limits, servos, all on ties
+  const int* servo;       // [nu] which servo, -1 none
+  int n_limit, n_dry;     // limited dofs (a ball joint counts once), dofs with dry friction
+  const int* row_motor;   // [n_row_motor] the actuator
+  const int* limit_body;  // [n_limit] the joint
+  const int* limit_dof;   // [n_limit] its dof; of a ball joint the first
+  const int* dry_dof;     // [n_dry]
   // shapes, and pairs of features that may touch ("candidates"), sorted into groups that join the same two trees
   int ns, nk;              // shapes, candidates
   const int* shape_body;   // [ns] -1 the world
@@ -82,10 +93,35 @@ struct Tree {
   int max_slots;               // of a pack: sum over the groups
   int tree_rows;               // most rows that can act on one tree
   int friction_rule, restitution_rule;
+  // equality rows, of ties and couplings: "items", numbered in the order in which their rows are eliminated
+  int n_tie, n_coupling, n_item, ne;  // ties, couplings, both, their rows
+  const int *tie_a, *tie_b;           // [n_tie] body, -1 the world
+  const int* tie_axis;                // [n_tie] TieAxis
+  const int* coupling_dof;            // [n_coupling, 2] dofs, the second -1 if there is none
+  const int* coupling_q;              // [n_coupling, 2] their coordinates
+  const int* item;                    // [n_item] the tie, or n_tie + the coupling
+  const int* item_row;                // [n_item + 1] first row
+  const int* lock;                    // [ne] Lock; of a coupling kLocks
+  const int* shown_row;               // [ne] where users see it: ties in their order, then couplings
+  const int* item_list_adr;           // [n_item + 1] first of the dofs that move it
+  const int* item_list;               // those, in order
+  const int* item_sign;               // of each: +1 if it moves b of the tie, -1 if it moves a, 0 if both or none
+  const int* item_J;                  // [n_item + 1] first number of J: as many rows as it has, on its dofs only
+  const int* dof_item_adr;            // [nv + 1] first of the items that a dof moves
+  const int* dof_item;                // those, in order
+  // factor of A = J H^-1 J^T + R of all equality rows: L L^T in blocks of items
+  const int* diag_adr;    // [n_item + 1] first number of block (i, i); the last entry counts all numbers of L
+  const int* fill_adr;    // [n_item + 1] first entry of column i below the diagonal
+  const int* fill_item;   // items j > i with a block (j, i), in order
+  const int* fill_block;  // first number of that block
+  const int* update_adr;  // [n_item + 1] first entry: where eliminating i changes the rest
+  const int* update;      // first numbers of blocks (j, k), for all j >= k in column i, row by row
 };
 
 // no adjoint: integers.   rows of the joints, and all rows that a pack of worlds may have
-CS_FN int joint_rows(const Tree& t) { return t.n_dry + t.n_servo + t.n_limit; }
+CS_FN int joint_rows(const Tree& t) { return t.n_dry + t.n_row_motor + t.n_limit; }
+// no adjoint: integers.   dofs, followed by equality rows: what the halves of a row extend over (ops/equality.h)
+CS_FN int n_halves(const Tree& t) { return t.nv + t.ne; }
 // no adjoint: integers
 CS_FN int max_rows(const Tree& t) { return joint_rows(t) + 3 * t.max_slots; }
 

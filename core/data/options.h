@@ -19,6 +19,7 @@ struct Options {
   double bounce_speed;       // slower hits do not bounce, m/s
   double relative_softness;  // least R of a row, over the lightness of what it moves
   double absolute_softness;  // 1/kg
+  int project;               // Newton steps that put a step's end back on its equality constraints
   // friction: a disc, or a polygon with `sides` edges: outward normals, distance and half length of an edge on a unit disc
   int sides;
   double apothem, half_edge;

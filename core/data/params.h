@@ -26,6 +26,8 @@ CS_BEGIN
   CS_FIELD(gear,         motor, 1,      T)               /* joint force per unit of actuator force */                   \
   CS_FIELD(kp,           motor, 1,      T)               /* position gain: actuator force per unit of gear q */     \
   CS_FIELD(kd,           motor, 1,      T)               /* velocity gain */                                        \
+  CS_FIELD(gain,         servo, 1,      T)               /* of a servo: wished speed per error, 1/s */              \
+  CS_FIELD(max_speed,    servo, 1,      T)               /* of a servo: most speed it wishes, rad/s or m/s */       \
   CS_FIELD(control_lower, clip, 1,      T)               /* controls are clipped to these */                        \
   CS_FIELD(control_upper, clip, 1,      T)                                                                          \
   CS_FIELD(force_lower,  bound, 1,      T)               /* actuator forces are kept between these, N or N m */     \
@@ -38,8 +40,18 @@ CS_BEGIN
   CS_FIELD(shape_size,   shape, 3,      Vec3<T>)         /* radius; radius, half length; half extents, m */         \
   CS_FIELD(friction,     shape, 1,      T)               /* coefficient */                                          \
   CS_FIELD(restitution,  shape, 1,      T)               /* rebound speed over impact speed, 0 to 1 */              \
-  CS_FIELD(softness,     shape, 1,      T)               /* static penetration per normal force, m/N */
+  CS_FIELD(softness,     shape, 1,      T)               /* static penetration per normal force, m/N */             \
+  CS_FIELD(tie_pos,      frame, 3,      Vec3<T>)         /* two frames per tie, a and b: body frame (or world), m */ \
+  CS_FIELD(tie_quat,     frame, 4,      Quat<T>)         /* body frame (or world), wxyz */                          \
+  CS_FIELD(tie_length,   tie,   1,      T)               /* distance that is kept, m */                             \
+  CS_FIELD(tie_softness, tie,   1,      T)               /* static error per force, m/N and rad/(N m) */            \
+  CS_FIELD(coupling,     coupling, 5,   Polynomial<T>)   /* q1 = c0 + c1 q2 + .. + c4 q2^4 */                       \
+  CS_FIELD(coupling_softness, coupling, 1, T)            /* static error per force, rad/(N m) or m/N */
 // clang-format on
+
+template <class T> struct Polynomial {
+  T c[5];
+};
 
 template <class T> struct Params {
 #define CS_FIELD(name, per, width, type) type* name;
@@ -47,7 +59,7 @@ template <class T> struct Params {
 #undef CS_FIELD
 };
 
-enum class Per { world, body, q, dof, motor, clip, bound, limit, dry, shape };
+enum class Per { world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, frame, tie, coupling };
 
 // no adjoint: integers
 CS_FN int per_count(const Tree& t, Per per) {
@@ -57,11 +69,15 @@ CS_FN int per_count(const Tree& t, Per per) {
     case Per::q: return t.nq;
     case Per::dof: return t.nv;
     case Per::motor: return t.nu;
+    case Per::servo: return t.n_servo;
     case Per::clip: return t.n_clip;
     case Per::bound: return t.n_bound;
     case Per::limit: return t.n_limit;
     case Per::dry: return t.n_dry;
-    default: return t.ns;
+    case Per::shape: return t.ns;
+    case Per::frame: return 2 * t.n_tie;
+    case Per::tie: return t.n_tie;
+    default: return t.n_coupling;
   }
 }
 

@@ -23,6 +23,13 @@ template <> struct TrigConstants<float> {
   static constexpr int sin_terms = 4, cos_terms = 4;
 };
 
+// no adjoint: a step function.   the nearest whole number
+template <class T> CS_FN T whole(T x) {
+  const T magic = T(TrigConstants<ElementOf<T>>::round);
+  return (x + magic) - magic;
+}
+template <class E> CS_FN Dual<E> whole(Dual<E> x) { return Dual<E>(whole(x.value)); }
+
 // no adjoint: a helper of sincos.   1 - x/a1 (1 - x/a2 (...)), a_k = (2k + first)(2k + first + 1): both Taylor series
 template <class T> CS_FN T taylor_alternating(T x, int terms, int first) {
   using E = ElementOf<T>;

@@ -4,7 +4,7 @@
 //   motor     f = u, kept in its force limits           position  f = kp (u - gear q+) - kd gear v+
 //   velocity  f = kd (u - gear v+)                      with q+ = q + h v+: implicit, so that stiff gains are stable
 // The v+ of a spring or damper goes into D += gear^2 (kd + h kp), where H = M + armature + h D takes it up; what is left
-// goes into tau. Actuators of these two kinds with force limits are rows instead (ops/joint_rows.h).
+// goes into tau. Actuators of these two kinds with force limits, servos, and all that drive a tie are rows instead (ops/joint_rows.h).
 // kinks: at the limits of control and force; there the derivative is that of the inside
 #pragma once
 #include "../data/trace.h"
@@ -32,7 +32,7 @@ CS_FN void control_adj(const Tree& t, const Params<T>& th, const T* u, int k, T 
 }
 
 // no adjoint: integers.   is actuator k a row?
-CS_FN bool is_row(const Tree& t, int k) { return t.actuator[k] != kMotor && t.bound[k] >= 0; }
+CS_FN bool is_row(const Tree& t, int k) { return t.motor_tie[k] >= 0 || (t.actuator[k] != kMotor && t.bound[k] >= 0); }
 
 template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, T* tau, T* D) {
   for (int d = 0; d < t.nv; d++) tau[d] = T(0), D[d] = th.damping[d];

@@ -4,6 +4,7 @@
 // saves: gap, frame, point, mu, e, soft.   kinks: those of the pairs; a pair rule with equal sides
 #pragma once
 #include "collide/segments.h"
+#include "lightness.h"
 
 CS_BEGIN
 
@@ -35,24 +36,6 @@ template <class T> CS_FN void pair_rule_adj(int rule, T a, T b, T y_bar, T& a_ba
       T s = select(some, half / sqrt(select(some, ab, T(1))), zero);
       a_bar = fma(b, s, a_bar), b_bar = fma(a, s, b_bar);
     }
-  }
-}
-
-// pair_lightness: 1/m of both bodies; the world and massless bodies count for nothing
-template <class T> CS_FN T pair_lightness(const Tree& t, const Params<T>& th, int k) {
-  T sum = T(0);
-  for (int side = 0; side < 2; side++) {
-    int b = t.shape_body[side ? t.touch_b[k] : t.touch_a[k]];
-    if (b >= 0) sum += select(th.mass[b] > T(0), T(1) / select(th.mass[b] > T(0), th.mass[b], T(1)), T(0));
-  }
-  return sum;
-}
-template <class T> CS_FN void pair_lightness_adj(const Tree& t, const Params<T>& th, int k, T y_bar, const Params<T>& th_bar) {
-  for (int side = 0; side < 2; side++) {
-    int b = t.shape_body[side ? t.touch_b[k] : t.touch_a[k]];
-    if (b < 0) continue;
-    T m = select(th.mass[b] > T(0), th.mass[b], T(1));
-    th_bar.mass[b] -= select(th.mass[b] > T(0), y_bar / (m * m), T(0));
   }
 }
 
@@ -114,7 +97,7 @@ template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const 
     rw.mu[k] = pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
     rw.e[k] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
     rw.soft[k] = th.softness[a] + th.softness[b];
-    rw.lightness[k] = pair_lightness(t, th, k);
+    rw.lightness[k] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
   }
 }
 // adjoint: candidates without rows in any lane have no bars (`used`, by contact_slots) and cost nothing
@@ -129,7 +112,7 @@ template <class T> CS_OP void collide_adj(const Tree& t, const Params<T>& th, co
     pair_rule_adj(t.restitution_rule, th.restitution[a], th.restitution[b], rb.e[k], th_bar.restitution[a],
                   th_bar.restitution[b]);
     th_bar.softness[a] += rb.soft[k], th_bar.softness[b] += rb.soft[k];
-    pair_lightness_adj(t, th, k, rb.lightness[k], th_bar);
+    pair_lightness_adj(th, t.shape_body[a], t.shape_body[b], false, rb.lightness[k], th_bar);
   }
 }
 

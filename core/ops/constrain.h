@@ -1,5 +1,6 @@
 // constrain: v+ = v* + H^-1 J^T lambda, with lambda from the complementarity problem of all rows.
 //
+//   Equality rows are eliminated first (ops/equality.h); the others are solved against what that leaves of H^-1.
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
 //   A lane that is solved is frozen; a Newton step is kept unless the residual clearly rises.
 // The adjoint has two modes (docs/maths/contact). Both give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared:
@@ -7,6 +8,7 @@
 //   exact     the sweeps and Newton steps reversed one by one
 #pragma once
 #include "../data/inputs.h"
+#include "equality.h"
 #include "mass_form.h"
 #include "polish.h"
 
@@ -128,21 +130,39 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
   }
 }
 
+// no adjoint: what is shown.   how far equality rows without softness of their own are off, and by how much they are missed
+template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) {
+  const Equality<T>& e = rw.eq;
+  T drift = T(0), missed = T(0);
+  for (int r = 0; r < t.ne; r++) {
+    auto hard = !(e.softness[r] > T(0));
+    drift = select(hard, max(drift, abs(e.now.phi[r])), drift);
+    missed = select(hard, max(missed, abs(e.floor[r] * e.lam[r])), missed);
+  }
+  rw.status->drift = drift, rw.status->contradiction = missed;
+}
+
 template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                         const RowInputs<T>& in, const Options& o, T* v_next) {
+  for (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
+  if (t.ne) equality(t, th, tr, rw.eq, in.h, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
   collide(t, th, tr, rw);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in.v, in.h, o);
   rw.status->residual = rw.status->sweeps = T(0), rw.status->solved = T(1);
-  for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d], rw.dv[d] = T(0);
-  if (!rw.count[0]) return;
-  rows(t, th, tr, rw, in, o);
-  delassus(t, tr, rw);
-  relax(t, rw, o);
-  for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
-  impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, rw.dv);
-  for (int d = 0; d < t.nv; d++) v_next[d] += rw.dv[d];
+  for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
+  if (rw.count[0]) {
+    rows(t, th, tr, rw, in, o);
+    delassus(t, tr, rw);
+    relax(t, rw, o);
+    T* by = rw.sigma;
+    for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
+    impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
+    for (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
+    for (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
+  }
+  equality_status(t, rw);
 }
 
 // no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
@@ -185,15 +205,17 @@ template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, co
 template <class T> CS_FN int island_dofs(const Tree& t, const Rows<T>& rw, int s, int* in_island, int* dofs) {
   for (int b = 0; b < t.nb; b++) in_island[b] = 0;
   for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++)
-    for (int k = 0; k < rw.list_n[i]; k++) in_island[t.root[t.dof_body[rw.list[i * t.nv + k]]]] = 1;
-  for (int b = 0; b < t.nb; b++) in_island[b] = in_island[t.root[b]];
+    for (int k = 0; k < rw.list_n[i]; k++) in_island[t.joined[t.dof_body[rw.list[i * t.nv + k]]]] = 1;
+  for (int b = 0; b < t.nb; b++) in_island[b] = in_island[t.joined[b]];
   int n = 0;
   for (int d = 0; d < t.nv; d++)
     if (in_island[t.dof_body[d]]) dofs[n++] = d;
   return n;
 }
 
-// no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T,  X = H^-1 J^T
+// no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T, with X the response
+// of v to a unit of each row. Where equality rows answer with impulses Lambda:  J_e_bar += sum A~_rs (Lambda_r X_s^T + Lambda_s X_r^T),
+// R_e_bar += sum A~_rs Lambda_r Lambda_s
 template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const RowBars<T>& rb,
                                         const Bars<T>& bar, const Params<T>& th_bar) {
   int *dofs = rw.mark, *in_island = rw.mark + t.nv;
@@ -206,9 +228,10 @@ template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const
       for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
         for (int j = rw.first_row[i]; j < rw.first_row[i + 1]; j++) rw.delta[j] = j == r ? T(1) : T(0);
         impulse_response(t, tr, rw, i, i + 1, rw.delta, dofs, nd, rb.X + r * t.nv);
+        for (int e = 0; e < t.ne; e++) rb.Lambda[r * t.ne + e] = rw.eq.y[e];
       }
     for (int k = 0; k < m; k++) {
-      const T* X_k = rb.X + (r0 + k) * t.nv;
+      const T *X_k = rb.X + (r0 + k) * t.nv, *Lambda_k = rb.Lambda + (r0 + k) * t.ne;
       T* J_bar = rb.J + (r0 + k) * t.nv;
       for (int c = 0; c < nd; c++) {
         int d = dofs[c];
@@ -224,29 +247,59 @@ template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const
         h_bar = fma(tr.D[d], xx, h_bar);
       }
       mass_form_adj(t, tr, x, X_k, in_island, rb, bar);
+      for (int i = 0; i < t.n_item; i++) {
+        Item it = item_at(t, i);
+        if (!in_island[t.dof_body[it.list[0]]]) continue;
+        for (int e = it.row; e < it.row + it.n; e++) {
+          T l = T(0), *to = rb.eq.J + it.J + (e - it.row) * it.m;
+          for (int j = 0; j < m; j++) l = fma(A[j * m + k], rb.Lambda[(r0 + j) * t.ne + e], l);
+          rb.eq.R[e] = fma(l, Lambda_k[e], rb.eq.R[e]);
+          for (int c = 0; c < it.m; c++) to[c] += fnma(Lambda_k[e], x[it.list[c]], l * X_k[it.list[c]]);
+        }
+      }
     }
   }
 }
 
-// adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set.
-// rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
+// no adjoint: linear and symmetric.   x = H^-1 x without what equality rows forbid; w: [ne] what they answer, x -= H^-1 J^T w
+template <class T> CS_OP void constrained_solve(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T* x, T* w) {
+  solve_adj(t, tr, x);
+  if (!t.ne) return;
+  const Equality<T>& e = rw.eq;
+  equality_J(t, e, x, w);
+  equality_solve(t, e, w);
+  equality_response(t, tr, e, w, e.x);
+  for (int d = 0; d < t.nv; d++) x[d] -= e.x[d];
+}
+
+// no adjoint: a part of constrain_adj and project_adj.   J_bar += lam u^T - w v^T,  R_bar -= w lam  of all equality rows
+template <class T>
+CS_OP void equality_bars(const Tree& t, const EqualityBars<T>& eb, const T* lam, const T* w, const T* u, const T* v) {
+  for (int i = 0; i < t.n_item; i++) {
+    Item it = item_at(t, i);
+    for (int r = it.row; r < it.row + it.n; r++) {
+      T* J = eb.J + it.J + (r - it.row) * it.m;
+      for (int k = 0; k < it.m; k++) J[k] += fnma(w[r], v[it.list[k]], lam[r] * u[it.list[k]]);
+      eb.R[r] = fnma(w[r], lam[r], eb.R[r]);
+    }
+  }
+}
+
+// adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set,
+// and what rb.eq holds by the projection. rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
 template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                             const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
                                             const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
                                             InputBars<T>& in_bar) {
-  if (!rw.count[0]) {
-    for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
-    solve_adj(t, tr, rb.u);
-    return;
-  }
+  const EqualityBars<T>& eb = rb.eq;
   for (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
-  solve_adj(t, tr, rb.g);
+  if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
   for (int i = 0; i < rw.count[0]; i++)
     for (int r = rw.first_row[i], j = 0; r < rw.first_row[i + 1]; r++, j++) {
       rb.lam[r] = row_dot(t, rw, i, rw.J + r * t.nv, rb.g);
       if (rw.kind[i] == kContactRows) rb.lam[r] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
     }
-  bool dense = solver_adj(rw, o, rb);
+  bool dense = rw.count[0] && solver_adj(rw, o, rb);
   // s and u
   for (int i = 0; i < rw.count[0]; i++) {
     const int* list = rw.list + i * t.nv;
@@ -254,7 +307,13 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       for (int k = 0; k < rw.list_n[i]; k++) v_bar[list[k]] = fnma(rb.w[r], rw.J[r * t.nv + list[k]], v_bar[list[k]]);
   }
   for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
-  solve_adj(t, tr, rb.u);
+  constrained_solve(t, tr, rw, rb.u, eb.w);
+  for (int i = 0; i < t.n_item; i++) {
+    Item it = item_at(t, i);
+    for (int r = 0; r < it.n; r++)
+      for (int k = 0; k < it.m; k++) v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
+  }
+  if (!rw.count[0] && !t.ne) return;
   // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
   for (int b = 0; b < t.nb; b++) rb.h[b] = T(0);
   for (int i = 0; i < rw.count[0]; i++) {
@@ -277,10 +336,19 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
     }
     rb.h[block_tree(t, rw, i)] -= Jl_u / in.h;
   }
+  if (t.ne) {
+    equality_bars(t, eb, rw.eq.lam, eb.w, rb.u, v_next);
+    equality_J(t, rw.eq, rb.u, rw.eq.y);
+    for (int r = 0; r < t.ne; r++) in_bar.h = fnma(rw.eq.lam[r] / in.h, rw.eq.y[r], in_bar.h);
+  }
   if (dense) dense_adj(t, tr, rw, in.h, rb, bar, th_bar);
   row_bars_clear(t, rw, rb);
   rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
   for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b];
+  if (t.ne) {
+    equality_adj(t, th, tr, rw.eq, in.h, o, eb, bar, th_bar, in_bar.h);
+    ties_adj(t, th, tr, rw.eq.now, eb.frame, bar, th_bar);
+  }
   limits_adj(t, tr.q, rw, rb, th_bar, bar.q);
   collide_adj(t, th, tr, rw, rw.used, rb, th_bar);
   shapes_adj(t, th, tr, rw, rb, bar, th_bar);

@@ -1,11 +1,15 @@
-// joint_rows: what a dry-friction row, a force-limited actuator or a joint limit puts into its row.
+// joint_rows: what a dry-friction row, an actuator or a joint limit puts into its row.
 //
 //   dry friction  J = 1, |lambda| <= h dry_friction           limit  J = d distance, 0 <= lambda, target as a contact's
-//   actuator      J = gear, h force_lower <= lambda <= h force_upper,  R = 1/(h k),  target = -f0 / k,  k = kd + h kp:
-//                 free of its bounds it exerts f = f0 - k gear v+,  f0 = kp (u - gear q) or kd u
-// kinks: those of the control's limits; the target's branches (contact_target)
+//   actuator      J = gear (times the axis of a tie), h force_lower <= lambda <= h force_upper, and
+//     servo               target = -clip(gain (u - gear x), +-max_speed): the speed that it reaches within its force (paper B)
+//     position, velocity  R = 1/(h k),  target = -f0 / k,  k = kd + h kp: free of its bounds it exerts f = f0 - k gear v+,
+//                         f0 = kp (u - gear x) or kd u
+//     motor (on a tie)    both bounds are h u
+// kinks: those of the control's limits, max_speed, and the target's branches (contact_target)
 #pragma once
 #include "actuate.h"
+#include "lightness.h"
 #include "slots.h"
 
 CS_BEGIN
@@ -36,81 +40,93 @@ template <class T> CS_FN Target<T> contact_target(T gap, T Jv, T Jv_star, T e, T
           select(impact, zero, -slope * gap * inv)};
 }
 
-// no adjoint: integers.   does dof d turn its body, or slide it?
-CS_FN bool dof_turns(const Tree& t, int d) {
-  int b = t.dof_body[d], joint = t.joint[b];
-  return joint == kRevolute || joint == kBall || (joint_parent_fixed(joint) && d - t.v_adr[b] >= joint_parent_fixed(joint));
+// dry_row: dry friction i
+template <class T> CS_FN RowValues<T> dry_row(const Params<T>& th, T h, int i) {
+  T hi = h * th.dry_friction[i];
+  return {T(1), T(0), T(0), -hi, hi};
 }
-
-// dof_lightness: 1/m of a dof's body where it slides, 3 / tr I where it turns; massless bodies count for nothing. Times relative_softness it is the
-// floor of R of the dof's rows: it decides how rows that hold the same share a load, so it has a derivative
-template <class T> CS_FN T dof_lightness(const Tree& t, const Params<T>& th, int d) {
-  const Sym3<T>& I = th.inertia[t.dof_body[d]];
-  T size = dof_turns(t, d) ? T(ElementOf<T>(1.0 / 3)) * (I.xx + I.yy + I.zz) : th.mass[t.dof_body[d]];
-  auto some = size > T(0);
-  return select(some, T(1) / select(some, size, T(1)), T(0));
-}
-template <class T> CS_FN void dof_lightness_adj(const Tree& t, const Params<T>& th, int d, T y_bar, const Params<T>& th_bar) {
-  if (!th_bar.mass) return;
-  int b = t.dof_body[d];
-  T y = dof_lightness(t, th, d), size_bar = -y * y * y_bar;
-  if (!dof_turns(t, d)) {
-    th_bar.mass[b] += size_bar;
-    return;
-  }
-  T third = T(ElementOf<T>(1.0 / 3)) * size_bar;
-  th_bar.inertia[b].xx += third, th_bar.inertia[b].yy += third, th_bar.inertia[b].zz += third;
-}
-
-// no adjoint: used by both directions.   control and free force of actuator k
-template <class T> CS_FN T free_force(const Tree& t, const Params<T>& th, const T* q, const T* u, int k) {
-  T c = control(t, th, u, k);
-  return t.actuator[k] == kPosition ? th.kp[k] * fnma(th.gear[k], q[t.motor_q[k]], c) : th.kd[k] * c;
-}
-
-// fixed_row: dry friction or a force-limited actuator
 template <class T>
-CS_FN RowValues<T> fixed_row(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, int kind, int i) {
-  if (kind == kDryRow) {
-    T hi = h * th.dry_friction[i];
-    return {T(1), T(0), T(0), -hi, hi};
+CS_FN void dry_row_adj(const Params<T>& th, T h, int i, const RowValues<T>& y_bar, const Params<T>& th_bar, T& h_bar) {
+  T g = y_bar.hi - y_bar.lo;
+  h_bar = fma(th.dry_friction[i], g, h_bar);
+  if (th_bar.dry_friction) th_bar.dry_friction[i] = fma(h, g, th_bar.dry_friction[i]);
+}
+
+// no adjoint: whole turns, chosen like a feature.   angle x of a hinge between bodies, which is known up to full turns: the one nearest to
+// what actuator k is told
+template <class T> CS_FN T near_turn(const Tree& t, const Params<T>& th, const T* u, int k, T x) {
+  using E = ElementOf<T>;
+  if (t.tie_axis[t.motor_tie[k]] != kHingeAxis) return x;
+  T g = th.gear[k], geared = g * g;
+  auto some = geared > T(0);
+  T wish = select(some, control(t, th, u, k) / select(some, g, T(1)), x);
+  return fma(T(E(6.283185307179586)), whole(T(E(0.15915494309189535)) * (wish - x)), x);
+}
+
+// no adjoint: undone in motor_row_adj.   f0 of a spring or damper, the speed that a servo wishes before it is clipped; x: coordinate of its joint
+template <class T> CS_FN T motor_wish(const Tree& t, const Params<T>& th, T x, T c, int k) {
+  switch (t.actuator[k]) {
+    case kPosition: return th.kp[k] * fnma(th.gear[k], x, c);
+    case kServo: return th.gain[t.servo[k]] * fnma(th.gear[k], x, c);
+    default: return th.kd[k] * c;
   }
-  int m = t.servo_motor[i], f = t.bound[m];
-  T k = fma(h, th.kp[m], th.kd[m]), inv = T(1) / k;
-  return {th.gear[m], -free_force(t, th, q, u, m) * inv, inv / h, h * th.force_lower[f], h * th.force_upper[f]};
+}
+
+// motor_row: actuator k, at coordinate x of its joint
+template <class T> CS_FN RowValues<T> motor_row(const Tree& t, const Params<T>& th, T x, const T* u, T h, int k) {
+  int i = t.bound[k];
+  T most = T(ElementOf<T>(kUnbounded)), lo = i < 0 ? -most : h * th.force_lower[i], hi = i < 0 ? most : h * th.force_upper[i];
+  T c = control(t, th, u, k), wish = motor_wish(t, th, x, c, k);
+  if (t.actuator[k] == kMotor) {
+    T f = min(max(h * c, lo), hi);
+    return {th.gear[k], T(0), T(0), f, f};
+  }
+  if (t.actuator[k] == kServo) {
+    T v = th.max_speed[t.servo[k]];
+    return {th.gear[k], -min(max(wish, -v), v), T(0), lo, hi};
+  }
+  T inv = T(1) / fma(h, th.kp[k], th.kd[k]);
+  return {th.gear[k], -wish * inv, inv / h, lo, hi};
 }
 // adjoint: undo the bounds, R, target
-template <class T> CS_FN void fixed_row_adj(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, int kind, int i,
-                                            const RowValues<T>& y_bar, const Params<T>& th_bar, T* q_bar, T* u_bar, T& h_bar) {
-  if (kind == kDryRow) {
-    T g = y_bar.hi - y_bar.lo;
-    h_bar = fma(th.dry_friction[i], g, h_bar);
-    if (th_bar.dry_friction) th_bar.dry_friction[i] = fma(h, g, th_bar.dry_friction[i]);
-    return;
-  }
-  int m = t.servo_motor[i], d = t.motor_dof[m], f = t.bound[m];
-  T g = th.gear[m], k = fma(h, th.kp[m], th.kd[m]), inv = T(1) / k, f0 = free_force(t, th, q, u, m), c = control(t, th, u, m);
-  h_bar += fma(th.force_lower[f], y_bar.lo, th.force_upper[f] * y_bar.hi);
-  if (th_bar.force_lower) th_bar.force_lower[f] = fma(h, y_bar.lo, th_bar.force_lower[f]);
-  if (th_bar.force_upper) th_bar.force_upper[f] = fma(h, y_bar.hi, th_bar.force_upper[f]);
-  // R = 1/(h k), target = -f0/k
-  T k_bar = inv * (f0 * inv * y_bar.target - inv / h * y_bar.R), f_bar = -inv * y_bar.target;
-  h_bar = fnma(inv / (h * h), y_bar.R, h_bar);
-  h_bar = fma(th.kp[m], k_bar, h_bar);
-  T kp_bar = h * k_bar, kd_bar = k_bar, g_bar = y_bar.J, c_bar;
-  if (t.actuator[m] == kPosition) {
-    T x = q[t.motor_q[m]];
-    c_bar = th.kp[m] * f_bar;
-    kp_bar = fma(fnma(g, x, c), f_bar, kp_bar);
-    g_bar = fnma(x, c_bar, g_bar);
-    q_bar[d] = fnma(g, c_bar, q_bar[d]);
+template <class T> CS_FN void motor_row_adj(const Tree& t, const Params<T>& th, T x, const T* u, T h, int k, RowValues<T> y_bar,
+                                            const Params<T>& th_bar, T& x_bar, T* u_bar, T& h_bar) {
+  int i = t.bound[k];
+  T g = th.gear[k], c = control(t, th, u, k), wish = motor_wish(t, th, x, c, k), zero = T(0), c_bar = zero, g_bar = y_bar.J;
+  T kp_bar = zero, kd_bar = zero;
+  if (t.actuator[k] == kMotor) {
+    T f_bar = y_bar.lo + y_bar.hi;
+    auto low = zero > T(1), high = low;
+    if (i >= 0) low = c<th.force_lower[i], high = c> th.force_upper[i];
+    y_bar.lo = select(low, f_bar, zero), y_bar.hi = select(high, f_bar, zero);
+    f_bar = select(low | high, zero, f_bar);
+    c_bar = h * f_bar, h_bar = fma(c, f_bar, h_bar);
+  } else if (t.actuator[k] == kServo) {
+    int j = t.servo[k];
+    T v = th.max_speed[j], over = fnma(g, x, c);
+    auto fast = wish > v, slow = wish < -v;
+    T wish_bar = select(fast | slow, zero, -y_bar.target);
+    c_bar = th.gain[j] * wish_bar;
+    if (th_bar.gain) th_bar.gain[j] = fma(over, wish_bar, th_bar.gain[j]);
+    if (th_bar.max_speed) th_bar.max_speed[j] += select(fast, -y_bar.target, select(slow, y_bar.target, zero));
   } else {
-    c_bar = th.kd[m] * f_bar;
-    kd_bar = fma(c, f_bar, kd_bar);
+    // R = 1/(h k), target = -f0/k,  k = kd + h kp
+    T inv = T(1) / fma(h, th.kp[k], th.kd[k]), f_bar = -inv * y_bar.target;
+    kd_bar = inv * (wish * inv * y_bar.target - inv / h * y_bar.R), kp_bar = h * kd_bar;
+    h_bar = fma(th.kp[k], kd_bar, fnma(inv / (h * h), y_bar.R, h_bar));
+    c_bar = (t.actuator[k] == kPosition ? th.kp[k] : th.kd[k]) * f_bar;
+    T& gain_bar = t.actuator[k] == kPosition ? kp_bar : kd_bar;
+    gain_bar = fma(t.actuator[k] == kPosition ? fnma(g, x, c) : c, f_bar, gain_bar);
   }
-  control_adj(t, th, u, m, c_bar, th_bar, u_bar);
+  if (t.actuator[k] == kPosition || t.actuator[k] == kServo) x_bar = fnma(g, c_bar, x_bar), g_bar = fnma(x, c_bar, g_bar);
+  if (i >= 0) {
+    h_bar += fma(th.force_lower[i], y_bar.lo, th.force_upper[i] * y_bar.hi);
+    if (th_bar.force_lower) th_bar.force_lower[i] = fma(h, y_bar.lo, th_bar.force_lower[i]);
+    if (th_bar.force_upper) th_bar.force_upper[i] = fma(h, y_bar.hi, th_bar.force_upper[i]);
+  }
+  control_adj(t, th, u, k, c_bar, th_bar, u_bar);
   if (!th_bar.gear) return;
-  th_bar.gear[m] += g_bar, th_bar.kp[m] += kp_bar, th_bar.kd[m] += kd_bar;
+  th_bar.gear[k] += g_bar, th_bar.kp[k] += kp_bar, th_bar.kd[k] += kd_bar;
 }
 
 CS_END

@@ -16,6 +16,7 @@ template <class T> CS_OP void prepare(const Tree& t, T* raw, T* out) {
   }
   normalise(t, from.rest, to.rest);
   for (int s = 0; s < t.ns; s++) to.shape_quat[s] = quat_normalise(from.shape_quat[s]);
+  for (int f = 0; f < 2 * t.n_tie; f++) to.tie_quat[f] = quat_normalise(from.tie_quat[f]);
 }
 // no adjoint: a part of prepare_adj; an ambient bar at the unit quaternion becomes tangent, then ambient at the user's
 template <class T> CS_FN void prepare_quat_adj(Quat<T> raw, Quat<T> bar, Quat<T>& raw_bar) {
@@ -26,12 +27,14 @@ template <class T> CS_OP void prepare_adj(const Tree& t, T* raw, T* bar, T* raw_
   auto plain = [](T* to, const T* add, int n) {
     for (int i = 0; i < n; i++) to[i] += add[i];
   };
-  // everything before joint_quat, joint_anchor, and all after rest but shape_quat is passed on as it is
+  // everything before joint_quat, joint_anchor, and all after rest but shape_quat and tie_quat is passed on as it is
   plain(raw_bar, bar, int(reinterpret_cast<T*>(b_in.joint_quat) - bar));
   plain(&b_out.joint_anchor[0].x, &b_in.joint_anchor[0].x, 3 * t.nb);
   plain(b_out.stiffness, b_in.stiffness, t.nb);
   plain(b_out.damping, b_in.damping, int(reinterpret_cast<T*>(b_in.shape_quat) - b_in.damping));
-  plain(&b_out.shape_size[0].x, &b_in.shape_size[0].x, 6 * t.ns);
+  plain(&b_out.shape_size[0].x, &b_in.shape_size[0].x, 6 * t.ns + 6 * t.n_tie);
+  plain(b_out.tie_length, b_in.tie_length, params_size(t) - int(b_in.tie_length - bar));
+  for (int f = 0; f < 2 * t.n_tie; f++) prepare_quat_adj(from.tie_quat[f], b_in.tie_quat[f], b_out.tie_quat[f]);
   for (int s = 0; s < t.ns; s++) prepare_quat_adj(from.shape_quat[s], b_in.shape_quat[s], b_out.shape_quat[s]);
   for (int b = 0; b < t.nb; b++) {
     prepare_quat_adj(from.joint_quat[b], b_in.joint_quat[b], b_out.joint_quat[b]);

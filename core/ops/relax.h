@@ -191,17 +191,26 @@ template <class T, class M> CS_OP void sweep_dense(const Rows<T>& rw, const Opti
   sweep(rw, o, live, change, velocity, [](int, int, T) {});
 }
 
-// no adjoint: sweep_adj serves both forms.   without them; g: [nv]
+// no adjoint: sweep_adj serves both forms.   without them; g: [nv + ne]
 template <class T, class M>
 CS_OP void sweep_half_solved(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change, T* g) {
-  for (int d = 0; d < t.nv; d++) g[d] = T(0);
-  auto moved = [&](int i, int r, T by) {
-    const int* list = rw.list + i * t.nv;
-    for (int k = 0; k < rw.list_n[i]; k++) g[list[k]] = fma(rw.W[r * t.nv + list[k]], by, g[list[k]]);
+  int stride = n_halves(t);
+  for (int d = 0; d < stride; d++) g[d] = T(0);
+  // what(k): for every dof and equality row of block i
+  auto each = [&](int i, auto what) {
+    const int *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item;
+    for (int k = 0; k < rw.list_n[i]; k++) what(list[k]);
+    for (int k = 0; k < rw.reach_n[i]; k++)
+      for (int r = t.item_row[reach[k]]; r < t.item_row[reach[k] + 1]; r++) what(t.nv + r);
   };
+  auto moved = [&](int i, int r, T by) { each(i, [&](int k) { g[k] = fma(rw.W[r * stride + k], by, g[k]); }); };
   for (int i = 0; i < rw.count[0]; i++)
     for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) moved(i, r, rw.lam[r]);
-  auto velocity = [&](int, int i, int r) { return rw.b[r] + fma(rw.R[r], rw.lam[r], row_dot(t, rw, i, rw.Y + r * t.nv, g)); };
+  auto velocity = [&](int, int i, int r) {
+    T s = T(0);
+    each(i, [&](int k) { s = fma(rw.Y[r * stride + k], g[k], s); });
+    return rw.b[r] + fma(rw.R[r], rw.lam[r], s);
+  };
   sweep(rw, o, live, change, velocity, moved);
 }
 

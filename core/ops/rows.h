@@ -4,6 +4,7 @@
 // saves: valid, x_a, x_b, C, block_mu, t_*, J, b, R, lo, hi
 #pragma once
 #include "joint_rows.h"
+#include "ties.h"
 
 CS_BEGIN
 
@@ -20,14 +21,14 @@ template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int 
   for (int k = 0; k < rw.list_n[i]; k++) rw.sigma[list[k]] = T(0);
   int a, b;
   if (rw.same[i] >= 0) {
-    block_bodies(t, kContactRows, rw.same[i], a, b);
+    block_bodies(t, rw.kind[i], rw.same[i], a, b);
     for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
     for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
     return;
   }
   for (int l = 0; l < lanes<T>; l++) {
     if (item[l] < 0) continue;
-    block_bodies(t, kContactRows, item[l], a, b);
+    block_bodies(t, rw.kind[i], item[l], a, b);
     for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
     for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
   }
@@ -43,7 +44,7 @@ template <class T> CS_FN int block_tree(const Tree& t, const Rows<T>& rw, int i)
 // no adjoint: integers.   the tree whose coordinates x_b has, -1 the world (all items of a block join the same two trees)
 template <class T> CS_FN int tree_of_b(const Tree& t, const Rows<T>& rw, int i) {
   int a, b, same;
-  block_bodies(t, kContactRows, some_item<T>(rw.item[i], same), a, b);
+  block_bodies(t, rw.kind[i], some_item<T>(rw.item[i], same), a, b);
   return b < 0 ? -1 : t.root[b];
 }
 
@@ -197,6 +198,73 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, 
   }
 }
 
+// no adjoint: gathers arguments.   the coordinate that actuator k drives: of its dof, or of its tie
+template <class T> CS_FN T motor_place(const Tree& t, const Params<T>& th, const T* q, const T* u, int k, T of_tie) {
+  if (t.motor_tie[k] >= 0) return near_turn(t, th, u, k, of_tie);
+  return t.motor_q[k] < 0 ? T(0) : q[t.motor_q[k]];
+}
+
+// motor_rows: block i, an actuator that is a row, on a dof or on a tie
+template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                         const RowInputs<T>& in, const Options& o, int i) {
+  using E = ElementOf<T>;
+  int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
+  const int* list = rw.list + i * t.nv;
+  T *J = rw.J + r * t.nv, floor;
+  TieAxisRow<T> a;
+  if (tie >= 0) a = tie_axis(t, tr, rw.eq.now, tie);
+  RowValues<T> y = motor_row(t, th, motor_place(t, th, tr.q, in.u, k, tie >= 0 ? a.x : T(0)), in.u, in.h, k);
+  if (tie < 0) {
+    for (int j = 0; j < rw.list_n[i]; j++) J[list[j]] = T(0);
+    J[d] = y.J;
+    floor = joint_floor(t, th, o, d);
+  } else {
+    int tree = tree_of_b(t, rw, i);
+    block_sigma(t, rw, i);
+    for (int j = 0; j < rw.list_n[i]; j++) {
+      int c = list[j];
+      J[c] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
+    }
+    T light = pair_lightness(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis);
+    floor = fma(T(E(o.relative_softness)), light, T(E(o.absolute_softness)));
+  }
+  rw.b[r] = row_dot(t, rw, i, J, rw.v_star) + y.target;
+  rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R + floor;
+}
+template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                             const RowInputs<T>& in, const Options& o, int i, const RowBars<T>& rb,
+                                             const Bars<T>& bar, const Params<T>& th_bar, T* u_bar, T& h_bar) {
+  int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
+  const int* list = rw.list + i * t.nv;
+  const T* J_bar = rb.J + r * t.nv;
+  T x_bar = T(0), floor_bar = T(ElementOf<T>(o.relative_softness)) * rb.R[r];
+  RowValues<T> y_bar = {T(0), -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
+  if (tie < 0) {
+    y_bar.J = J_bar[d];
+    motor_row_adj(t, th, motor_place(t, th, tr.q, in.u, k, T(0)), in.u, in.h, k, y_bar, th_bar, x_bar, u_bar, h_bar);
+    if (t.motor_q[k] >= 0) bar.q[d] += x_bar;
+    dof_lightness_adj(t, th, d, floor_bar, th_bar);
+    return;
+  }
+  TieAxisRow<T> a = tie_axis(t, tr, rw.eq.now, tie);
+  Motion<T> F_a_bar = zero_motion<T>(), F_b_bar = F_a_bar;
+  int tree = tree_of_b(t, rw, i);
+  block_sigma(t, rw, i);
+  for (int j = 0; j < rw.list_n[i]; j++) {
+    int c = list[j];
+    bool of_b = t.root[t.dof_body[c]] == tree;
+    Force<T> F = of_b ? a.F_b : a.F_a;
+    T s = rw.sigma[c] * J_bar[c], g = th.gear[k] * s;
+    y_bar.J = fma(s, dot(tr.S[c], F), y_bar.J);
+    bar.S[c] = fma(g, F, bar.S[c]);
+    Motion<T>& F_bar = of_b ? F_b_bar : F_a_bar;
+    F_bar = fma(g, tr.S[c], F_bar);
+  }
+  motor_row_adj(t, th, motor_place(t, th, tr.q, in.u, k, a.x), in.u, in.h, k, y_bar, th_bar, x_bar, u_bar, h_bar);
+  tie_axis_adj(t, tr, rw.eq.now, tie, x_bar, F_a_bar, F_b_bar, rb.eq.frame[2 * tie], rb.eq.frame[2 * tie + 1]);
+  pair_lightness_adj(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis, floor_bar, th_bar);
+}
+
 template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                    const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
@@ -210,14 +278,15 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
       contact_rows(t, tr, rw, in, o, i);
     } else if (rw.kind[i] == kLimitRow) {
       limit_row(t, th, rw, in, o, i);
+    } else if (rw.kind[i] == kMotorRow) {
+      motor_rows(t, th, tr, rw, in, o, i);
     } else {
-      int r = rw.first_row[i], k = rw.item[i][0];
-      int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
-      RowValues<T> y = fixed_row(t, th, tr.q, in.u, in.h, rw.kind[i], k);
+      int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
+      RowValues<T> y = dry_row(th, in.h, k);
       for (int j = 0; j < rw.list_n[i]; j++) rw.J[r * t.nv + rw.list[i * t.nv + j]] = T(0);
       rw.J[r * t.nv + d] = y.J;
-      rw.b[r] = fma(y.J, rw.v_star[d], y.target);
-      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R + joint_floor(t, th, o, d);
+      rw.b[r] = rw.v_star[d];
+      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = joint_floor(t, th, o, d);
     }
   }
 }
@@ -231,11 +300,12 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
       contact_rows_adj(t, tr, rw, in, o, i, rb, bar, h_bar);
     } else if (rw.kind[i] == kLimitRow) {
       limit_row_adj(t, th, rw, o, i, rb, th_bar, h_bar);
+    } else if (rw.kind[i] == kMotorRow) {
+      motor_rows_adj(t, th, tr, rw, in, o, i, rb, bar, th_bar, u_bar, h_bar);
     } else {
-      int r = rw.first_row[i], k = rw.item[i][0];
-      int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : t.motor_dof[t.servo_motor[k]];
+      int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y_bar = {rb.J[r * t.nv + d], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
-      fixed_row_adj(t, th, tr.q, in.u, in.h, rw.kind[i], k, y_bar, th_bar, bar.q, u_bar, h_bar);
+      dry_row_adj(th, in.h, k, y_bar, th_bar, h_bar);
       dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * rb.R[r], th_bar);
     }
   }

@@ -99,7 +99,11 @@ CS_FN void block_bodies(const Tree& t, int kind, int item, int& a, int& b) {
   a = -1;
   switch (kind) {
     case kDryRow: b = t.dof_body[t.dry_dof[item]]; break;
-    case kServoRow: b = t.dof_body[t.motor_dof[t.servo_motor[item]]]; break;
+    case kMotorRow: {
+      int k = t.row_motor[item], tie = t.motor_tie[k];
+      a = tie < 0 ? -1 : t.tie_a[tie], b = tie < 0 ? t.dof_body[t.motor_dof[k]] : t.tie_b[tie];
+      break;
+    }
     case kLimitRow: b = t.limit_body[item]; break;
     default: a = t.shape_body[t.touch_a[item]], b = t.shape_body[t.touch_b[item]];
   }
@@ -116,6 +120,20 @@ CS_FN void mark_dofs(const Tree& t, int b, int stamp, int* mark) {
   }
 }
 
+// no adjoint: integers.   items whose rows moving the dofs of block i reaches, directly or by elimination
+template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int i) {
+  int *reached = rw.mark + t.nv + 2 * t.nb, *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item, n = 0;
+  for (int j = 0; j < t.n_item; j++) reached[j] = 0;
+  for (int k = 0; k < rw.list_n[i]; k++)
+    for (int a = t.dof_item_adr[list[k]]; a < t.dof_item_adr[list[k] + 1]; a++) reached[t.dof_item[a]] = 1;
+  for (int j = 0; j < t.n_item; j++) {
+    if (!reached[j]) continue;
+    reach[n++] = j;
+    for (int f = t.fill_adr[j]; f < t.fill_adr[j + 1]; f++) reached[t.fill_item[f]] = 1;
+  }
+  rw.reach_n[i] = n;
+}
+
 // no adjoint: integers.   the dofs that can move block i in any lane
 template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i) {
   int n = 0, last = -1, *list = rw.list + i * t.nv;
@@ -130,6 +148,7 @@ template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i
   for (int d = 0; d < t.nv; d++)
     if (rw.mark[d] == i + 1) list[n++] = d;
   rw.list_n[i] = n;
+  block_reach(t, rw, i);
 }
 
 // Trees joined by rows, as a forest of pointers
@@ -143,8 +162,8 @@ struct Islands {
 
 // no adjoint: integers.   the slot of the k-th possible block: dry rows, servos, limits, contacts, in this order
 template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k, int n_limits, int& kind) {
-  int fixed = t.n_dry + t.n_servo;
-  if (k < fixed) return kind = k < t.n_dry ? kDryRow : kServoRow, rw.fixed + k * lanes<T>;
+  int fixed = t.n_dry + t.n_row_motor;
+  if (k < fixed) return kind = k < t.n_dry ? kDryRow : kMotorRow, rw.fixed + k * lanes<T>;
   if (k < fixed + n_limits) return kind = kLimitRow, rw.limit + (k - fixed) * lanes<T>;
   return kind = kContactRows, rw.touch + (k - fixed - n_limits) * lanes<T>;
 }
@@ -152,13 +171,13 @@ template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k
 // no adjoint: chooses
 template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const T* v, T h, const Options& o) {
   int n_limits = limit_slots(t, rw, v, h, o), n_touch = contact_slots(t, tr, rw, h, o);
-  int n = t.n_dry + t.n_servo + n_limits + n_touch, blocks = 0, rows = 0, islands = 0, numbers = 0, kind, same, a, b;
-  for (int i = 0; i < t.n_dry + t.n_servo; i++)
+  int n = t.n_dry + t.n_row_motor + n_limits + n_touch, blocks = 0, rows = 0, islands = 0, numbers = 0, kind, same, a, b;
+  for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
   for (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
   // which trees hang together
   Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
-  for (int r = 0; r < t.nb; r++) f.up[r] = r, f.id[r] = 0;
+  for (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = 0;
   auto look = [&](int k) {
     int* slot = block_slot(t, rw, k, n_limits, kind);
     block_bodies(t, kind, some_item<T>(slot, same), a, b);

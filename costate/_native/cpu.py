@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,9 @@ class Op(IntEnum):
     INTEGRATE = 4
     DIFFERENCE = 5
     PREPARE = 6
-    LINEARIZE = 7
+    ERRORS = 7
+    SETTLE = 8
+    LINEARIZE = 9
 
 
 # names of a rollout's inputs, as numbered in drivers/kernels.h
@@ -53,6 +56,9 @@ class Engine:
             shape_body=list(model.shape_body), shape_type=list(model.shape_type),
             pair_a=[a for a, _ in model.pairs], pair_b=[b for _, b in model.pairs],
             friction_rule=model.friction_rule, restitution_rule=model.restitution_rule, max_contacts=model.max_contacts,
+            tie_a=list(model.tie_a), tie_b=list(model.tie_b), tie_axis=list(model.tie_axis),
+            tie_first=list(accumulate(map(len, model.tie_locks), initial=0)), lock=list(chain(*model.tie_locks)),
+            coupling_dof1=list(model.coupling_dof1), coupling_dof2=list(model.coupling_dof2), motor_tie=list(model.motor_tie),
         )  # fmt: skip
         nb, nq, nv, nu, size = model.nb, model.nq, model.nv, model.nu, self.tree.params_size
         self.outputs: dict[Op, tuple[int, ...]] = {
@@ -63,6 +69,8 @@ class Engine:
             Op.INTEGRATE: (nq,),
             Op.DIFFERENCE: (nv,),
             Op.PREPARE: (size,),
+            Op.ERRORS: (self.tree.equality_rows,),
+            Op.SETTLE: (nq,),
             Op.LINEARIZE: (4 * nv * nv, 2 * nv * nu),
         }
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """One field: `width` numbers for each `per` (world, body, q, dof, motor, clip, bound, limit, dry or shape)."""
+    """One field: `width` numbers for each `per`: world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, frame, ..."""
 
     name: str
     per: str
@@ -29,6 +29,8 @@ FIELDS: tuple[Field, ...] = (
     Field("gear", "motor", 1, "joint force per unit of actuator force"),
     Field("kp", "motor", 1, "position gain: actuator force per unit of gear q"),
     Field("kd", "motor", 1, "velocity gain"),
+    Field("gain", "servo", 1, "of a servo: wished speed per error, 1/s"),
+    Field("max_speed", "servo", 1, "of a servo: most speed it wishes, rad/s or m/s"),
     Field("control_lower", "clip", 1, "controls are clipped to these"),
     Field("control_upper", "clip", 1, ""),
     Field("force_lower", "bound", 1, "actuator forces are kept between these, N or N m"),
@@ -42,4 +44,10 @@ FIELDS: tuple[Field, ...] = (
     Field("friction", "shape", 1, "coefficient"),
     Field("restitution", "shape", 1, "rebound speed over impact speed, 0 to 1"),
     Field("softness", "shape", 1, "static penetration per normal force, m/N"),
+    Field("tie_pos", "frame", 3, "two frames per tie, a and b: body frame (or world), m"),
+    Field("tie_quat", "frame", 4, "body frame (or world), wxyz"),
+    Field("tie_length", "tie", 1, "distance that is kept, m"),
+    Field("tie_softness", "tie", 1, "static error per force, m/N and rad/(N m)"),
+    Field("coupling", "coupling", 5, "q1 = c0 + c1 q2 + .. + c4 q2^4"),
+    Field("coupling_softness", "coupling", 1, "static error per force, rad/(N m) or m/N"),
 )

@@ -149,7 +149,7 @@ class RolloutSpec(NamedTuple):
 
 
 STATUS, CONTACTS = 1, 2
-STATUS_WIDTH, SLOT_WIDTH, ROW_WIDTH = 8, 12, 3  # numbers per world, per slot of a contact, per joint row
+STATUS_WIDTH, SLOT_WIDTH, ROW_WIDTH = 10, 12, 3  # numbers per world, per slot of a contact, per joint or equality row
 _CONTACTS = 4  # place among the outputs q, v, at, status, contacts, ids, rows
 _NOTHING = (None,) * 4  # in place of the last four
 
@@ -157,7 +157,7 @@ _NOTHING = (None,) * 4  # in place of the last four
 class _Rollout(Function):
     """q, v, control, dt, external, theta -> q, v [start + steps, worlds, n], diverged_at [worlds, 1], and as `detail` says
 
-    status [worlds, 8], contacts [worlds, slots * 12], their candidates [worlds, slots], joint rows [worlds, rows * 3].
+    status [worlds, 10], contacts [worlds, slots * 12], their candidates [worlds, slots], joint and equality rows [worlds, n * 3].
     Of a contact only its impulse is differentiated. The states are the checkpoints too: nothing else is kept for the adjoint.
     """
 
@@ -172,7 +172,7 @@ class _Rollout(Function):
             told = (first.new_empty((worlds, STATUS_WIDTH)),)
         if spec.detail == CONTACTS:
             slots, ids = first.new_empty((worlds, SLOT_WIDTH * tree.max_contacts)), at.new_empty((worlds, tree.max_contacts))
-            told = (*told, slots, ids, first.new_empty((worlds, ROW_WIDTH * tree.rows)))
+            told = (*told, slots, ids, first.new_empty((worlds, ROW_WIDTH * (tree.rows + tree.equality_rows))))
         arrays = tuple(_arrays(inputs))
         after = (x.numpy()[int(spec.start) :] for x in (q, v))
         more = (*_arrays(told), *_NOTHING[len(told) :])

@@ -1,9 +1,11 @@
-"""Actuators: what drives one dof of a joint, as rows of the parameter fields.
+"""Actuators: what drives one dof of a joint, or a hinge or slide constraint, as rows of the parameter fields.
 
-With gear g, length L = g q and its rate, control u: the joint force is tau = g f, where
+With gear g, length L = g q (q the joint's coordinate, or the constraint's angle or displacement) and its rate, control u:
+the joint force is tau = g f, where
 motor      f = u
 position   f = kp (u - L) - kd dL/dt
 velocity   f = kd (u - dL/dt)
+servo      f, at most max_force, is what makes dL/dt at the end of the step gain (u - L), that at most max_speed
 u is first clipped to the control limits, and f kept within the force limits. Gains are integrated implicitly.
 """
 
@@ -14,18 +16,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from costate.scene.checks import NOT_NEGATIVE, ORDERED, POSITIVE, checked
-from costate.scene.codes import POSITION, VELOCITY
-from costate.scene.joints import Ball, Free, Joint
+from costate.scene.checks import NONZERO, NOT_NEGATIVE, ORDERED, POSITIVE, checked, require
+from costate.scene.codes import POSITION, SERVO, VELOCITY
+from costate.scene.joints import Joint
 from costate.scene.values import Numbers, read
 
 
 @dataclass(frozen=True)
 class Actuator:
-    """An actuator on `dof` of a joint. `numbers` maps each field it has to its value, float64 with graph."""
+    """An actuator on `dof` of a joint (-1: on a tie). `numbers` maps each field it has to its value, float64 with graph."""
 
     joint: int
     dof: int
+    tie: int  # -1: on a joint
     code: int
     numbers: dict[str, Tensor]
 
@@ -45,17 +48,26 @@ def actuator_numbers(
     code: int,
     *,
     gear: Numbers,
-    kp: Numbers,
-    kd: Numbers,
-    control_limits: Numbers | None,
-    force_limits: Numbers | None,
+    kp: Numbers = 0.0,
+    kd: Numbers = 0.0,
+    gain: Numbers = 0.0,
+    max_force: Numbers = 0.0,
+    max_speed: Numbers = 0.0,
+    control_limits: Numbers | None = None,
+    force_limits: Numbers | None = None,
 ) -> dict[str, Tensor]:
-    """The fields of an actuator from what was given; `where` starts error messages."""
+    """The fields of an actuator from what was given; `where` starts error messages. gain, max_force, max_speed : of a servo."""
     numbers = {
         "gear": checked(f"{where}gear", gear, ()),
         "kp": checked(f"{where}kp", kp, (), POSITIVE if code == POSITION else NOT_NEGATIVE),
         "kd": checked(f"{where}kd", kd, (), POSITIVE if code == VELOCITY else NOT_NEGATIVE),
     }
+    if code == SERVO:
+        require(f"{where}gear", numbers["gear"], NONZERO)
+        numbers["gain"] = checked(f"{where}gain", gain, (), POSITIVE)
+        numbers["max_speed"] = checked(f"{where}max_speed", max_speed, (), POSITIVE)
+        numbers["force_upper"] = checked(f"{where}max_force", max_force, (), NOT_NEGATIVE)
+        numbers["force_lower"] = -numbers["force_upper"]
     for word, limits in (("control", control_limits), ("force", force_limits)):
         if limits is not None:
             numbers[f"{word}_lower"], numbers[f"{word}_upper"] = both_limits(f"{where}{word}_limits", limits)
@@ -73,8 +85,8 @@ def both_limits(subject: str, value: Numbers) -> tuple[Tensor, Tensor]:
 
 
 def check_position(where: str, joint: Joint, dof: int) -> None:
-    """A position needs a coordinate to hold: a rotation in space has three rates, but no three coordinates."""
-    if isinstance(joint, Ball) or (isinstance(joint, Free) and dof >= 3):
+    """A position needs a coordinate to hold."""
+    if not joint.has_coordinate(dof):
         kind = type(joint).__name__
         raise ValueError(
             f"{where}dof {dof} of a {kind} joint turns in space and has no coordinate to hold; drive it with add_motor or "

@@ -12,8 +12,11 @@ from torch import Tensor
 
 from costate.scene.actuators import Actuator
 from costate.scene.body import Body
+from costate.scene.codes import SERVO
+from costate.scene.constraints import Coupling, Tie
 from costate.scene.contacts import Candidates, PlacedShape, Side, find_candidates
 from costate.scene.fields import PARAM_FIELDS
+from costate.scene.forward import Pose
 from costate.scene.model import Model
 from costate.scene.shapes import Shape
 
@@ -39,10 +42,13 @@ class Parts:
     bodies: list[Body] = field(default_factory=list)
     index: dict[str, int] = field(default_factory=dict)  # of bodies by name
     joints: dict[str, int] = field(default_factory=dict)
+    poses: list[Pose] = field(default_factory=list)  # initial ones of the first bodies, as far as they were needed
     shapes: dict[str, PlacedShape] = field(default_factory=dict)
     excluded: list[tuple[Side, Side]] = field(default_factory=list)
     sites: dict[str, Site] = field(default_factory=dict)
     motors: dict[str, Actuator] = field(default_factory=dict)
+    ties: dict[str, Tie] = field(default_factory=dict)
+    couplings: dict[str, Coupling] = field(default_factory=dict)
 
 
 def assemble(parts: Parts) -> tuple[Model, dict[str, Tensor]]:
@@ -52,14 +58,18 @@ def assemble(parts: Parts) -> tuple[Model, dict[str, Tensor]]:
     _check_massless(parts.bodies)
     candidates = Candidates()
     if parts.collisions:
-        shapes = list(parts.shapes.values())
-        candidates = find_candidates(shapes, parts.bodies, excluded=parts.excluded, self_collision=parts.self_collision)
+        # a body touches the world it is tied to, as it touches one it hangs on: a pendulum hits the ground
+        apart = [(tie.a, tie.b) for tie in parts.ties.values() if not tie.collide and min(tie.a, tie.b) >= 0]
+        candidates = find_candidates(
+            list(parts.shapes.values()), parts.bodies, excluded=parts.excluded, apart=apart, self_collision=parts.self_collision
+        )
     tensors = _tensors(parts, candidates)
     return _model(parts, candidates, tensors), tensors
 
 
 def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> Model:
     bodies, motors, touching = parts.bodies, parts.motors.values(), candidates.shapes
+    ties, couplings = parts.ties.values(), parts.couplings.values()
     v_address = list(itertools.accumulate((body.joint.nv for body in bodies), initial=0))
     limited = tuple(i for i, body in enumerate(bodies) if body.limited)
     *drawn, world_shapes = _drawn(parts)
@@ -69,9 +79,12 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
         site_names=tuple(parts.sites),
         motor_names=tuple(parts.motors),
         shape_names=tuple(shape.name for shape in touching),
+        tie_names=tuple(parts.ties),
+        coupling_names=tuple(parts.couplings),
         parent=tuple(body.parent for body in bodies),
         joint_type=tuple(body.joint.code for body in bodies),
-        motor_dof=tuple(v_address[motor.joint] + motor.dof for motor in motors),
+        motor_dof=tuple(-1 if motor.joint < 0 else v_address[motor.joint] + motor.dof for motor in motors),
+        motor_tie=tuple(motor.tie for motor in motors),
         actuator_type=tuple(motor.code for motor in motors),
         clip=_numbered([motor.clipped for motor in motors]),
         bound=_numbered([motor.bounded for motor in motors]),
@@ -84,6 +97,12 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
         friction_rule=parts.friction_rule,
         restitution_rule=parts.restitution_rule,
         max_contacts=parts.max_contacts,
+        tie_a=tuple(tie.a for tie in ties),
+        tie_b=tuple(tie.b for tie in ties),
+        tie_axis=tuple(tie.axis for tie in ties),
+        tie_locks=tuple(tie.locks for tie in ties),
+        coupling_dof1=tuple(v_address[c.joint] + c.dof for c in couplings),
+        coupling_dof2=tuple(-1 if c.other < 0 else v_address[c.other] + c.other_dof for c in couplings),
         site_body=tuple(site.body for site in parts.sites.values()),
         massless=tuple(body.massless for body in bodies),
         shapes=tuple(drawn),
@@ -95,17 +114,21 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
 
 def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
     """Every parameter field: rows are stacked, those of owners with several numbers concatenated."""
-    bodies, motors = parts.bodies, list(parts.motors.values())
-    owners: dict[str, Sequence[Body | Actuator | PlacedShape | Site]] = {
+    bodies, motors, ties = parts.bodies, list(parts.motors.values()), list(parts.ties.values())
+    owners: dict[str, Sequence[Body | Actuator | PlacedShape | Tie | Coupling | Site]] = {
         "body": bodies,
         "q": bodies,
         "dof": bodies,
         "motor": motors,
+        "servo": [motor for motor in motors if motor.code == SERVO],
         "clip": [motor for motor in motors if motor.clipped],
         "bound": [motor for motor in motors if motor.bounded],
         "limit": [body for body in bodies if body.limited],
         "dry": [body for body in bodies if body.dry],
         "shape": candidates.shapes,
+        "frame": ties,
+        "tie": ties,
+        "coupling": list(parts.couplings.values()),
         "site": list(parts.sites.values()),
     }
     tensors: dict[str, Tensor] = {}
@@ -114,7 +137,7 @@ def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
             tensors[param.name] = parts.gravity.clone()
             continue
         rows = [owner.numbers[param.name] for owner in owners[param.per]]
-        join = torch.cat if param.per in ("q", "dof", "dry") else torch.stack
+        join = torch.cat if param.per in ("q", "dof", "dry", "frame") else torch.stack
         empty = (0,) if param.width == 1 else (0, param.width)
         tensors[param.name] = join(rows) if rows else torch.zeros(empty, dtype=torch.float64)
     return tensors

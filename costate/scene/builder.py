@@ -1,26 +1,28 @@
-"""Scene: describe bodies, joints, shapes, sites and actuators, then `build()` an immutable Model."""
+"""Scene: describe bodies, joints, shapes, sites, actuators and constraints, then `build()` an immutable Model."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from costate.scene.actuators import Actuator, actuator_numbers, check_position
+from costate.scene.add_actuators import AddActuators
+from costate.scene.add_constraints import AddConstraints
 from costate.scene.assemble import Parts, Site, assemble
 from costate.scene.body import ORIGIN, UPRIGHT, Body, dry_friction, inertia_numbers, joint_numbers
 from costate.scene.checks import DIRECTION, checked
-from costate.scene.codes import MOTOR, PAIR_RULES, POSITION, VELOCITY
+from costate.scene.codes import PAIR_RULES
+from costate.scene.constraints import held_by
 from costate.scene.contacts import PlacedShape, Side, check_plane, place
 from costate.scene.joints import Fixed, Free, Joint
 from costate.scene.model import Model
-from costate.scene.names import WORLD, new_name, suggest
+from costate.scene.names import WORLD, body_or_world, find, new_name
 from costate.scene.params import Params
 from costate.scene.shapes import Plane, Shape
 from costate.scene.values import Numbers
 
 
-class Scene:
+class Scene(AddActuators, AddConstraints):
     """A scene to be built.
 
     All numbers may be torch tensors, also inside tuples. They are read when given; `params()` keeps their graph.
@@ -87,10 +89,10 @@ class Scene:
         where = f"add_body({name!r}): "
         if not isinstance(joint, Joint):
             raise TypeError(f"{where}joint must be a joint such as Revolute(), got {joint!r}")
-        index = self._body_or_world(f"{where}unknown parent", parent)
+        index = body_or_world(f"{where}unknown parent", parent, self._parts.index)
         if isinstance(joint, Free) and index >= 0:
             raise ValueError(f"{where}a free joint needs the world as parent, got parent {parent!r}")
-        joint_name = new_name(where, "joint", joint.name, name, self._parts.joints)
+        joint_name = self._joint_name(where, joint.name, name)
         shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
         placed = self._place(where, name, len(self._parts.bodies), shapes, fixed=joint.nv == 0 and self._fixed(index))
         numbers = inertia_numbers(where, mass=mass, com=com, inertia=inertia, shapes=shapes, massless=massless)
@@ -108,7 +110,7 @@ class Scene:
         name : defaults to `shape.name`, else "<body>/0", "<body>/1", ...
         """
         where = f"add_shape({shape.name if name is None and isinstance(shape, Shape) else name!r}): "
-        return self._add_shape(where, shape, self._body_or_world(f"{where}unknown body", body), name)
+        return self._add_shape(where, shape, body_or_world(f"{where}unknown body", body, self._parts.index), name)
 
     def add_ground(
         self,
@@ -150,65 +152,8 @@ class Scene:
             "site_pos": checked(f"{where}pos", pos, (3,)),
             "site_quat": checked(f"{where}quat", quat, (4,), DIRECTION),
         }
-        self._parts.sites[name] = Site(_find(f"{where}unknown body", body, self._parts.index), numbers)
+        self._parts.sites[name] = Site(find(f"{where}unknown body", body, self._parts.index), numbers)
         return name
-
-    def add_motor(
-        self,
-        joint: str | int,
-        *,
-        dof: int = 0,
-        gear: Numbers = 1.0,
-        control_limits: Numbers | None = None,
-        force_limits: Numbers | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add a motor on one `dof` of a joint (named by joint or body) and return its name: joint force = gear * control.
-
-        control_limits, force_limits : (lower, upper), or one positive number for plus and minus; what the control is
-            clipped to, and what the actuator's force (N or N m, before the gear) is kept in. None: no limits.
-        """
-        limits = {"control_limits": control_limits, "force_limits": force_limits}
-        return self._add_actuator("add_motor", MOTOR, joint, dof, gear, 0.0, 0.0, limits, name)
-
-    def add_position(
-        self,
-        joint: str | int,
-        *,
-        kp: Numbers,
-        kd: Numbers = 0.0,
-        dof: int = 0,
-        gear: Numbers = 1.0,
-        control_limits: Numbers | None = None,
-        force_limits: Numbers | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add a servo to one dof: joint force = gear * (kp (control - gear q) - kd gear v); otherwise as `add_motor`.
-
-        kp, kd : N or N m per unit of gear q, and of its rate; integrated implicitly, so that stiff gains stay stable.
-        """
-        limits = {"control_limits": control_limits, "force_limits": force_limits}
-        return self._add_actuator("add_position", POSITION, joint, dof, gear, kp, kd, limits, name)
-
-    def add_velocity(
-        self,
-        joint: str | int,
-        *,
-        kd: Numbers,
-        dof: int = 0,
-        gear: Numbers = 1.0,
-        control_limits: Numbers | None = None,
-        force_limits: Numbers | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add a servo of the rate of one dof: joint force = gear * kd (control - gear v); otherwise as `add_position`."""
-        limits = {"control_limits": control_limits, "force_limits": force_limits}
-        return self._add_actuator("add_velocity", VELOCITY, joint, dof, gear, 0.0, kd, limits, name)
-
-    def add_motors(self, gear: Numbers = 1.0) -> tuple[str, ...]:
-        """Add one motor per dof of every joint that is neither free nor fixed, in the order of dofs; return their names."""
-        moving = [(i, body.joint) for i, body in enumerate(self._parts.bodies) if not isinstance(body.joint, Free)]
-        return tuple(self.add_motor(i, dof=dof, gear=gear) for i, joint in moving for dof in range(joint.nv))
 
     def build(self) -> Model:
         """The model, with detached copies of all numbers as its defaults."""
@@ -219,16 +164,13 @@ class Scene:
         return Params(*assemble(self._parts))
 
     def __repr__(self) -> str:
-        return f"Scene({len(self._parts.bodies)} bodies, {len(self._parts.sites)} sites, {len(self._parts.motors)} motors)"
-
-    def _body_or_world(self, complaint: str, key: str | int | None) -> int:
-        return -1 if key in (None, WORLD, -1) else _find(complaint, key, self._parts.index)
+        parts, constraints = self._parts, len(self._parts.ties) + len(self._parts.couplings)
+        more = f", {constraints} constraints" if constraints else ""
+        return f"Scene({len(parts.bodies)} bodies, {len(parts.sites)} sites, {len(parts.motors)} motors{more})"
 
     def _fixed(self, body: int) -> bool:
         """Whether no joint moves a body against the world."""
-        while body >= 0 and self._parts.bodies[body].joint.nv == 0:
-            body = self._parts.bodies[body].parent
-        return body < 0
+        return held_by(self._parts.bodies, body) < 0
 
     def _add_shape(self, where: str, shape: Shape, body: int, name: str | None) -> str:
         home = WORLD if body < 0 else self._parts.bodies[body].name
@@ -256,23 +198,7 @@ class Scene:
         if name == WORLD or name in self._parts.index:
             return Side(body=self._parts.index.get(name, -1))
         shapes = {shape: i for i, shape in enumerate(self._parts.shapes)}
-        return Side(shape=_find(f"{where}unknown body or shape", name, shapes, also=(*self._parts.index, WORLD)))
-
-    def _add_actuator(
-        self, call: str, code: int, joint: str | int, dof: int, gear: Numbers, kp: Numbers, kd: Numbers,
-        limits: Mapping[str, Numbers | None], name: str | None,
-    ) -> str:  # fmt: skip
-        where = f"{call}({joint!r}): "
-        index = _find(f"{where}unknown joint", joint, {**self._parts.index, **self._parts.joints})
-        body = self._parts.bodies[index]
-        if not 0 <= dof < body.joint.nv:
-            raise ValueError(f"{where}dof must be below {body.joint.nv}, the dofs of this joint, got {dof}")
-        if code == POSITION:
-            check_position(where, body.joint, dof)
-        default = body.joint_name if body.joint.nv == 1 else f"{body.joint_name}_{dof}"
-        name = new_name(where, "motor", name, default, self._parts.motors)
-        self._parts.motors[name] = Actuator(index, dof, code, actuator_numbers(where, code, gear=gear, kp=kp, kd=kd, **limits))
-        return name
+        return Side(shape=find(f"{where}unknown body or shape", name, shapes, also=(*self._parts.index, WORLD)))
 
 
 def _switch(name: str, value: bool) -> bool:
@@ -285,12 +211,3 @@ def _rule(name: str, rule: str) -> int:
     if rule not in PAIR_RULES:
         raise ValueError(f"Scene: {name} must be one of {', '.join(PAIR_RULES)}, got {rule!r}")
     return PAIR_RULES[rule]
-
-
-def _find(complaint: str, key: str | int, known: Mapping[str, int], *, also: Collection[str] = ()) -> int:
-    """Index of what is given by name or index; `also`: further names to suggest."""
-    if isinstance(key, str) and key in known:
-        return known[key]
-    if isinstance(key, int) and key in known.values():
-        return key
-    raise ValueError(f"{complaint} {key!r}; {suggest(key, (*also, *known))}")

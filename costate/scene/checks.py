@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from torch import Tensor
 
-from costate.scene.codes import MOTOR, POSITION, SIZE_COUNTS, VELOCITY
+from costate.scene.codes import DISTANCE, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY
 from costate.scene.fields import PARAM_FIELDS
 from costate.scene.inertia import to_matrix
 from costate.scene.joints import JOINTS, Ball, Prismatic, Revolute
@@ -53,6 +53,7 @@ def _not_triangle(six: np.ndarray) -> np.ndarray:
 FINITE = Rule("must be finite", lambda x: ~np.isfinite(x))
 POSITIVE = Rule("must be positive", lambda x: ~(x > 0))
 NOT_NEGATIVE = Rule("must not be negative", lambda x: x < 0)
+NONZERO = Rule("must not be zero", lambda x: x == 0)
 ZERO = Rule("must be zero, the body was declared massless", lambda x: x != 0)
 NO_GAIN = Rule("must be zero for this type of actuator", lambda x: x != 0)
 FRACTION = Rule("must lie between 0 and 1", lambda x: (x < 0) | (x > 1))
@@ -106,6 +107,7 @@ def check_params(params: Params) -> None:
             _judge("rest quaternion", quat, [f" of joint {name!r}"], 4, DIRECTION)
     _check_actuators(params, values, owners)
     _check_contacts(params, values, owners)
+    _check_constraints(params, values, owners)
 
 
 def _check_actuators(params: Params, values: Values, owners: Owners) -> None:
@@ -115,8 +117,12 @@ def _check_actuators(params: Params, values: Values, owners: Owners) -> None:
     for name, driving in (("kp", kind == POSITION), ("kd", kind == VELOCITY)):
         _judge(name, values[name], owners["motor"], 1, POSITIVE, keep=driving)
     _judge("kd", values["kd"], owners["motor"], 1, NOT_NEGATIVE, keep=kind == POSITION)
-    for name, without in (("kp", kind != POSITION), ("kd", kind == MOTOR)):
+    for name, without in (("kp", kind != POSITION), ("kd", (kind == MOTOR) | (kind == SERVO))):
         _judge(name, values[name], owners["motor"], 1, NO_GAIN, keep=without)
+    for name in ("gain", "max_speed"):
+        _judge(name, values[name], owners["servo"], 1, POSITIVE)
+    rows = (kind == SERVO) | (np.array(model.motor_tie, dtype=int) >= 0)
+    _judge("gear", values["gear"], owners["motor"], 1, NONZERO, keep=rows)
     for word, per in (("control", "clip"), ("force", "bound")):
         _judge(f"{word}_lower and {word}_upper", _paired(values, word), owners[per], 2, ORDERED)
     turning = np.array([model.joint_type[body] == Ball.code for body in model.limit_body], dtype=bool)
@@ -135,6 +141,15 @@ def _check_contacts(params: Params, values: Values, owners: Owners) -> None:
         _judge(name, values[name], owners["shape"], 1, rule)
 
 
+def _check_constraints(params: Params, values: Values, owners: Owners) -> None:
+    """Frames, lengths and softness of ties and couplings."""
+    _judge("tie_quat", values["tie_quat"], owners["frame"], 4, DIRECTION)
+    kept = np.array([DISTANCE in locks for locks in params.model.tie_locks], dtype=bool)
+    _judge("tie_length", values["tie_length"], owners["tie"], 1, POSITIVE, keep=kept)
+    for per in ("tie", "coupling"):
+        _judge(f"{per}_softness", values[f"{per}_softness"], owners[per], 1, NOT_NEGATIVE)
+
+
 def _paired(values: Values, word: str) -> np.ndarray:
     """Lower and upper limits side by side [*batch, count, 2]."""
     return np.stack(np.broadcast_arrays(values[f"{word}_lower"], values[f"{word}_upper"]), -1)
@@ -146,17 +161,22 @@ def _owners(params: Params) -> Owners:
     joints = [(f" of joint {name!r}", JOINTS[code]) for name, code in zip(model.joint_names, model.joint_type, strict=True)]
     dofs = [owner for owner, joint in joints for _ in range(joint.nv)]
     motors = [f" of motor {name!r}" for name in model.motor_names]
+    ties = [f" of constraint {name!r}" for name in model.tie_names]
     return {
         "world": [""],
         "body": [f" of body {name!r}" for name in model.body_names],
         "q": [owner for owner, joint in joints for _ in range(joint.nq)],
         "dof": dofs,
         "motor": motors,
+        "servo": [motor for motor, kind in zip(motors, model.actuator_type, strict=True) if kind == SERVO],
         "clip": [motor for motor, index in zip(motors, model.clip, strict=True) if index >= 0],
         "bound": [motor for motor, index in zip(motors, model.bound, strict=True) if index >= 0],
         "limit": [joints[body][0] for body in model.limit_body],
         "dry": [dofs[dof] for dof in model.dry_dof],
         "shape": [f" of shape {name!r}" for name in model.shape_names],
+        "frame": [f" of frame {side}{tie}" for tie in ties for side in "ab"],
+        "tie": ties,
+        "coupling": [f" of constraint {name!r}" for name in model.coupling_names],
         "site": [f" of site {name!r}" for name in model.site_names],
     }
 

@@ -1,8 +1,8 @@
-"""Numbers by which the engine knows kinds of actuators, of shapes and of rules for pairs (core/data/model.h)."""
+"""Numbers by which the engine knows kinds of actuators, shapes, rules for pairs and locks of ties (core/data/model.h)."""
 
 from __future__ import annotations
 
-MOTOR, POSITION, VELOCITY = 0, 1, 2
+MOTOR, POSITION, VELOCITY, SERVO = 0, 1, 2, 3
 
 # what makes one coefficient of the two of shapes that touch
 PAIR_RULES = {"geometric": 0, "maximum": 1, "minimum": 2, "arithmetic": 3, "product": 4}
@@ -11,3 +11,18 @@ SIZE_COUNTS = (0, 1, 2, 3)  # numbers in shape_size that count: plane none; radi
 
 # pairs of shape codes, the lower first, that the engine finds contacts of: all against a plane, sphere and capsule
 SUPPORTED = frozenset({(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (2, 2)})
+
+NO_AXIS, HINGE_AXIS, SLIDE_AXIS = 0, 1, 2  # what an actuator on a tie drives
+
+# Locks: 0 to 2 translations along the axes of frame a, DISTANCE, from TURN rotations of a weld, from ALIGN alignments 7 + 2 r + k
+DISTANCE, TURN, ALIGN = 3, 4, 7
+LOCK_LABELS = ("x", "y", "z", "", "rx", "ry", "rz", "rx", "rx", "ry", "ry", "rz", "rz")
+
+# kind of tie -> its locks, and what an actuator drives
+TIES: dict[str, tuple[tuple[int, ...], int]] = {
+    "point": ((0, 1, 2), NO_AXIS),
+    "weld": ((0, 1, 2, 4, 5, 6), NO_AXIS),
+    "hinge": ((0, 1, 2, 8, 9), HINGE_AXIS),
+    "slide": ((0, 1, 4, 5, 6), SLIDE_AXIS),
+    "distance": ((DISTANCE,), NO_AXIS),
+}

@@ -3,6 +3,7 @@
 Two shapes may touch if the group of one has a bit in common with the mask of the other, unless
 - they sit on one body, or on two that no joint moves against each other (welded bodies count as one);
 - one body is the other's parent; but a parent that stands still, like the world, is touched (both rules as in MuJoCo);
+- a constraint with collide=False ties their bodies (welded ones again counting as one, but what stands still body by body);
 - the pair is excluded by name, or self_collision=False and both belong to one tree.
 """
 
@@ -88,10 +89,14 @@ def check_plane(where: str, shape: Shape, body: str, fixed: bool) -> None:
 
 
 def find_candidates(
-    shapes: Sequence[PlacedShape], bodies: Sequence[Body], *, excluded: Iterable[tuple[Side, Side]], self_collision: bool
-) -> Candidates:
-    """All pairs that may touch; NotImplementedError where the engine has no contact for one."""
-    pairs = _pairs(shapes, bodies, excluded, self_collision)
+    shapes: Sequence[PlacedShape], bodies: Sequence[Body], *, excluded: Iterable[tuple[Side, Side]],
+    apart: Iterable[tuple[int, int]], self_collision: bool,
+) -> Candidates:  # fmt: skip
+    """All pairs that may touch; NotImplementedError where the engine has no contact for one.
+
+    apart : pairs of bodies, tied together, that do not.
+    """
+    pairs = _pairs(shapes, bodies, excluded, apart, self_collision)
     for a, b in pairs:
         if tuple(sorted((shapes[a].code, shapes[b].code))) not in SUPPORTED:
             raise NotImplementedError(
@@ -104,15 +109,17 @@ def find_candidates(
 
 
 def _pairs(
-    shapes: Sequence[PlacedShape], bodies: Sequence[Body], excluded: Iterable[tuple[Side, Side]], self_collision: bool
-) -> list[tuple[int, int]]:
+    shapes: Sequence[PlacedShape], bodies: Sequence[Body], excluded: Iterable[tuple[Side, Side]],
+    apart: Iterable[tuple[int, int]], self_collision: bool,
+) -> list[tuple[int, int]]:  # fmt: skip
     """Pairs of indices, the lower first, in ascending order."""
     if len(shapes) < 2:
         return []
     body = np.array([shape.body for shape in shapes])
     group, mask = (np.array([getattr(s.shape, word) for s in shapes], dtype=np.int64) for word in ("group", "mask"))
     collide = np.array([shape.shape.collide for shape in shapes])
-    weld, above, tree = (np.array([*of_bodies, STATIC])[body] for of_bodies in _structure(bodies))
+    weld_of, above_of, tree_of = (np.array([*of_bodies, STATIC]) for of_bodies in _structure(bodies))
+    weld, above, tree = weld_of[body], above_of[body], tree_of[body]
 
     keep = (group[:, None] & mask) != 0
     keep |= keep.T
@@ -125,6 +132,10 @@ def _pairs(
     for a, b in excluded:
         cross = a.among(body)[:, None] & b.among(body)
         keep &= ~(cross | cross.T)
+    part = np.where(weld_of == STATIC, np.arange(len(weld_of)), weld_of)
+    for a, b in apart:
+        of_a, of_b = np.flatnonzero(part[body] == part[a]), np.flatnonzero(part[body] == part[b])
+        keep[np.ix_(of_a, of_b)] = keep[np.ix_(of_b, of_a)] = False
     return [(a, b) for a, b in np.argwhere(np.triu(keep, 1)).tolist()]
 
 

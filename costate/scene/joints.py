@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import ClassVar
 
 from costate.scene.values import Numbers
@@ -40,6 +41,11 @@ class Joint:
     def zero(cls) -> tuple[float, ...]:
         """The configuration [nq] in which body and joint frame agree."""
         return tuple(1.0 if i == cls.quaternion else 0.0 for i in range(cls.nq))
+
+    @classmethod
+    def has_coordinate(cls, dof: int) -> bool:
+        """Whether a dof is the rate of one coordinate: a rotation in space has three rates, but no three coordinates."""
+        return cls.quaternion is None or dof < cls.quaternion
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,14 @@ class Planar(Joint):
 
     code, nq, nv = 5, 3, 3
     anchor: Numbers = (0.0, 0.0, 0.0)
+
+
+def check_dof(subject: str, joint: Joint, dof: int) -> None:
+    """`dof` must be one of the joint's; errors start with `subject`."""
+    if not isinstance(dof, Integral) or isinstance(dof, bool):
+        raise TypeError(f"{subject} must be an int, got {dof!r}")
+    if not 0 <= dof < joint.nv:
+        raise ValueError(f"{subject} must be below {joint.nv}, the dofs of this joint, got {dof}")
 
 
 JOINTS: tuple[type[Joint], ...] = (Fixed, Revolute, Prismatic, Ball, Free, Planar)  # by code

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.scene.codes import LOCK_LABELS, SERVO, TIES
 from costate.scene.fields import PARAM_FIELDS, Selection, field_shape
 from costate.scene.joints import JOINTS
-from costate.scene.names import suggest
+from costate.scene.names import WORLD, suggest
 from costate.scene.params import Params
 from costate.scene.shapes import Shape
 
@@ -29,11 +30,11 @@ class Model:
 
     Attributes
     ----------
-    body_names, joint_names, site_names, motor_names, shape_names : names by index.
+    body_names, joint_names, site_names, motor_names, shape_names, tie_names, coupling_names : names by index.
     parent : index of each body's parent, -1 for the world.
     joint_type : joint code of each body (fixed 0, revolute 1, prismatic 2, ball 3, free 4, planar 5).
-    motor_dof : index in v that each motor (of any type: all actuators count) drives.
-    actuator_type : motor 0, position 1, velocity 2.
+    motor_dof, motor_tie : index in v, or of the tie, that each motor (of any type: all actuators count) drives; the other is -1.
+    actuator_type : motor 0, position 1, velocity 2, servo 3.
     clip, bound : index of each motor in the fields of control limits and of force limits, -1 where it has none.
     limit_body, limit_dof : of each limited joint its index and its (first) index in v.
     dry_dof : indices in v that have dry friction.
@@ -43,6 +44,10 @@ class Model:
     friction_rule, restitution_rule : how the coefficients of two shapes become one (geometric mean 0, maximum 1, minimum 2,
         arithmetic mean 3, product 4).
     max_contacts : most contacts of one world at a time, -1 for the engine's choice.
+    tie_a, tie_b : of each tie (constraint between two frames) its bodies, -1 the world.
+    tie_axis : what an actuator on a tie drives: 0 nothing, 1 the angle of a hinge, 2 the displacement of a slide.
+    tie_locks : codes of the locks of each tie (core/data/model.h), one per equality row.
+    coupling_dof1, coupling_dof2 : of each coupling the index in v that follows, and that which it follows (-1: none).
     site_body : index of the body that carries each site.
     massless : whether each body was declared without mass.
     shapes, world_shapes : all shapes of each body and of the world, in plain floats.
@@ -55,9 +60,12 @@ class Model:
     site_names: tuple[str, ...]
     motor_names: tuple[str, ...]
     shape_names: tuple[str, ...]
+    tie_names: tuple[str, ...]
+    coupling_names: tuple[str, ...]
     parent: tuple[int, ...]
     joint_type: tuple[int, ...]
     motor_dof: tuple[int, ...]
+    motor_tie: tuple[int, ...]
     actuator_type: tuple[int, ...]
     clip: tuple[int, ...]
     bound: tuple[int, ...]
@@ -70,6 +78,12 @@ class Model:
     friction_rule: int
     restitution_rule: int
     max_contacts: int
+    tie_a: tuple[int, ...]
+    tie_b: tuple[int, ...]
+    tie_axis: tuple[int, ...]
+    tie_locks: tuple[tuple[int, ...], ...]
+    coupling_dof1: tuple[int, ...]
+    coupling_dof2: tuple[int, ...]
     site_body: tuple[int, ...]
     massless: tuple[bool, ...]
     shapes: tuple[tuple[Shape, ...], ...]
@@ -110,6 +124,18 @@ class Model:
         return len(self.site_body)
 
     @cached_property
+    def ne(self) -> int:
+        """Number of equality rows: the locks of all ties, then one per coupling."""
+        return sum(map(len, self.tie_locks)) + len(self.coupling_dof1)
+
+    @cached_property
+    def equality_names(self) -> tuple[str, ...]:
+        """One name per equality row: the constraint's, and which direction of a tie, such as "hinge0 x" or "hinge0 ry"."""
+        ties = zip(self.tie_names, self.tie_locks, strict=True)
+        rows = (f"{name} {LOCK_LABELS[lock]}".rstrip() for name, locks in ties for lock in locks)
+        return (*rows, *self.coupling_names)
+
+    @cached_property
     def q_address(self) -> tuple[int, ...]:
         """Where each joint's coordinates start in q."""
         return tuple(accumulate((JOINTS[code].nq for code in self.joint_type[:-1]), initial=0))
@@ -136,9 +162,10 @@ class Model:
     def field_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Parameter field -> its shape in one world."""
         counts = {
-            "body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "clip": sum(i >= 0 for i in self.clip),
-            "bound": sum(i >= 0 for i in self.bound), "limit": len(self.limit_body), "dry": len(self.dry_dof),
-            "shape": len(self.shape_body), "site": self.ns,
+            "body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "servo": self.actuator_type.count(SERVO),
+            "clip": sum(i >= 0 for i in self.clip), "bound": sum(i >= 0 for i in self.bound), "limit": len(self.limit_body),
+            "dry": len(self.dry_dof), "shape": len(self.shape_body), "frame": 2 * len(self.tie_a), "tie": len(self.tie_a),
+            "coupling": len(self.coupling_dof1), "site": self.ns,
         }  # fmt: skip
         return MappingProxyType({field.name: field_shape(field, counts) for field in PARAM_FIELDS})
 
@@ -178,6 +205,14 @@ class Model:
         """Index of the shape called `name`, in the fields per shape; only shapes that may touch another have one."""
         return _find("shape that may touch another is", name, self.shape_names)
 
+    def tie(self, name: str) -> int:
+        """Index of the tie called `name`: a constraint between two frames; its frames are 2 i and 2 i + 1 in their fields."""
+        return _find("tie", name, self.tie_names)
+
+    def coupling(self, name: str) -> int:
+        """Index of the coupling called `name`."""
+        return _find("coupling", name, self.coupling_names)
+
     def integrate(self, q: Any, dq: Any) -> Any:
         """Move q [..., nq] by the tangent vector dq [..., nv]."""
         from costate.dynamics import integrate
@@ -191,22 +226,36 @@ class Model:
         return difference(self, q1, q2)
 
     def summary(self) -> str:
-        """A table of the bodies, one line each."""
+        """A table of the bodies, one line each, and one of the constraints."""
         head = ("", "body", "parent", "joint", "type", "q", "v", "mass [kg]")
         rows: list[tuple[str, ...]] = [head]
         for i, (body, joint) in enumerate(zip(self.body_names, self.joint_names, strict=True)):
             kind = JOINTS[self.joint_type[i]]
-            parent = "world" if self.parent[i] < 0 else self.body_names[self.parent[i]]
+            parent = self._body_name(self.parent[i])
             q, v = _span(self.q_address[i], kind.nq), _span(self.v_address[i], kind.nv)
             mass = "massless" if self.massless[i] else f"{self.defaults['mass'][i].item():.6g}"
             rows.append((str(i), body, parent, joint, kind.__name__.lower(), q, v, mass))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         contacts = f"{len(self.shape_body)} shapes in {len(self.pairs)} pairs that may touch"
-        return "\n".join((repr(self), *table, *([contacts] if self.pairs else [])))
+        return "\n".join((repr(self), *_table(rows), *self._constraint_table(), *([contacts] if self.pairs else [])))
+
+    def _constraint_table(self) -> list[str]:
+        """Ties with their bodies and couplings with their dofs, one line each behind a head; nothing if there are none."""
+        rows: list[tuple[str, ...]] = [("", "constraint", "kind", "a", "b", "rows")]
+        kinds = {locks: kind for kind, (locks, _) in TIES.items()}
+        ties = zip(self.tie_names, self.tie_a, self.tie_b, self.tie_locks, strict=True)
+        for i, (name, a, b, locks) in enumerate(ties):
+            rows.append((str(i), name, kinds.get(locks, "lock"), self._body_name(a), self._body_name(b), str(len(locks))))
+        couplings = zip(self.coupling_names, self.coupling_dof1, self.coupling_dof2, strict=True)
+        for i, (name, first, second) in enumerate(couplings):
+            rows.append((str(i), name, "coupling", f"v {first}", "-" if second < 0 else f"v {second}", "1"))
+        return _table(rows) if len(rows) > 1 else []
+
+    def _body_name(self, body: int) -> str:
+        return WORLD if body < 0 else self.body_names[body]
 
     def __repr__(self) -> str:
-        return f"Model(nb={self.nb}, nq={self.nq}, nv={self.nv}, nu={self.nu}, ns={self.ns})"
+        ne = f", ne={self.ne}" if self.ne else ""
+        return f"Model(nb={self.nb}, nq={self.nq}, nv={self.nv}, nu={self.nu}, ns={self.ns}{ne})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -227,7 +276,8 @@ class Model:
 
 _TOPOLOGY = (
     "parent", "joint_type", "massless", "motor_dof", "actuator_type", "clip", "bound", "limit_body", "limit_dof", "dry_dof",
-    "shape_body", "shape_type", "pairs", "friction_rule", "restitution_rule", "max_contacts", "site_body",
+    "shape_body", "shape_type", "pairs", "friction_rule", "restitution_rule", "max_contacts", "site_body", "motor_tie", "tie_a",
+    "tie_b", "tie_axis", "tie_locks", "coupling_dof1", "coupling_dof2",
 )  # fmt: skip
 _COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "defaults"))
 
@@ -240,6 +290,12 @@ def _find(kind: str, name: str, names: tuple[str, ...]) -> int:
     if name in names:
         return names.index(name)
     raise KeyError(f"no {kind} named {name!r}; {suggest(name, names)}")
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of cells as lines with columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _span(start: int, count: int) -> str:

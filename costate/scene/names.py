@@ -1,10 +1,10 @@
-"""Names of bodies, joints, sites and motors: unique within their kind, and found again with a hint on misspelling."""
+"""Names of bodies, joints, sites, motors, constraints: unique within their kind, and found again with a hint on misspelling."""
 
 from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 WORLD = "world"
 
@@ -21,6 +21,20 @@ def new_name(where: str, kind: str, name: str | None, default: str, taken: Colle
     if name in ("", WORLD):
         raise ValueError(f"{where}{kind} name {name!r} is reserved")
     return name
+
+
+def find(complaint: str, key: str | int, known: Mapping[str, int], *, also: Collection[str] = ()) -> int:
+    """Index of what is given by name or index; `also`: further names to suggest; errors start with `complaint`."""
+    if isinstance(key, str) and key in known:
+        return known[key]
+    if isinstance(key, int) and key in known.values():
+        return key
+    raise ValueError(f"{complaint} {key!r}; {suggest(key, (*also, *known))}")
+
+
+def body_or_world(complaint: str, key: str | int | None, known: Mapping[str, int]) -> int:
+    """Index of a body, or -1 for the world: None, "world" or -1; errors start with `complaint`."""
+    return -1 if key in (None, WORLD, -1) else find(complaint, key, known)
 
 
 def suggest(name: object, names: Collection[str]) -> str:

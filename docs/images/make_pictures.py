@@ -4,10 +4,12 @@ worlds.png: a double pendulum let go from every pair of angles on a grid. Each p
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
 identify_pendulum.png and throw_ball.png: what the examples of these names draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
+linkage.png: a four-bar, the curve of a point of its coupler, and how far its loop is open (guide/constraints.md).
 """
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -147,8 +149,72 @@ def hits_picture() -> None:
     shrink(HERE / "hits.png")
 
 
+def four_bar() -> cs.Model:
+    """That of the guide: a crank of 0.3 m, a coupler of 0.9 m and a rocker of 0.6 m, 1 m apart."""
+
+    def link(length: float) -> cs.Capsule:
+        return cs.Capsule(0.02, length / 2, mass=length, pos=(length / 2, 0, 0), quat=(1, 0, 1, 0))
+
+    scene, axis = cs.Scene(collisions=False), (0, -1, 0)
+    scene.add_body("crank", joint=cs.Revolute(axis, initial=1.0), shapes=link(0.3))
+    scene.add_body("coupler", parent="crank", pos=(0.3, 0, 0), joint=cs.Revolute(axis, initial=-0.6), shapes=link(0.9))
+    scene.add_body("rocker", pos=(1, 0, 0), joint=cs.Revolute(axis, initial=1.6), shapes=link(0.6))
+    scene.add_lock("coupler", "rocker", x=True, z=True, pos=(0.9, 0, 0), pos_b=(0.6, 0, 0))
+    scene.add_servo("crank", gain=20.0, max_force=10.0, max_speed=2 * math.pi)
+    scene.add_site("pen", body="coupler", pos=(0.45, 0, 0.3))
+    return scene.build()
+
+
+def turn_crank(model: cs.Model, project: int, seconds: float = 10.0) -> cs.Trajectory:
+    """One turn per second."""
+    sim = cs.Simulator(model, dt=0.01, project=project)
+    turning = 1 + 2 * math.pi * sim.dt * torch.arange(1, round(seconds / sim.dt) + 1, dtype=torch.float64)
+    start = cs.State(cs.project(model, sim.initial_state().q), torch.zeros(3, dtype=torch.float64))
+    return sim.rollout(start, turning.unsqueeze(-1))
+
+
+def draw_linkage(ax: plt.Axes, model: cs.Model) -> None:
+    """One turn, light to dark, and the pen's curve."""
+    k = cs.kinematics(model, turn_crank(model, 3, 1.1).q)
+    place, pen = k.position[..., [0, 2]].numpy(), k.site_position[:, 0, [0, 2]].numpy()
+    angle = turn_crank(model, 3, 1.1).q[:, 2].numpy()
+    end = np.stack((1 + 0.6 * np.cos(angle), 0.6 * np.sin(angle)), -1)
+    bars = np.stack((place[:, 0], place[:, 1], end, place[:, 2]), 1)
+    frames = bars[::4]
+    shade = plt.get_cmap("Blues")(np.linspace(0.12, 0.7, len(frames)))
+    ax.add_collection(LineCollection(list(frames), colors=shade, linewidths=1.3, capstyle="round"))
+    ax.plot(*pen.T, color="#e67e22", lw=2.4)
+    ax.fill(*np.stack((place[0, 1], pen[0], end[0])).T, color=INK, alpha=0.15, lw=0)
+    ax.plot(*bars[0].T, "-o", color=INK, lw=3, ms=6, mfc="white", mew=1.6)
+    ax.plot(*pen[0], "o", color="#e67e22", ms=7)
+    ax.set(xlim=(-0.42, 1.5), ylim=(-0.42, 0.95), aspect="equal", xticks=(), yticks=(), title="a servo turns the crank")
+    ax.spines[:].set_visible(False)
+
+
+def linkage_picture() -> None:
+    """The four-bar, and how far its loop is open with different numbers of projections."""
+    model = four_bar()
+    with plt.rc_context({"font.size": 10, "text.color": INK, "axes.edgecolor": INK, "axes.titlesize": 11}):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.9), layout="constrained")
+        draw_linkage(left, model)
+        for project, shade in zip(range(4), plt.get_cmap("viridis")(np.linspace(0.05, 0.85, 4)), strict=True):
+            traj = turn_crank(model, project)
+            error = cs.constraint_error(model, traj.q).norm(dim=-1).numpy()
+            most = error[1:].reshape(-1, 10).max(1)  # per tenth of a second
+            right.semilogy(0.1 * np.arange(1, len(most) + 1), most, color=shade, lw=2.0, label=f"project={project}")
+        right.set(xlabel="time [s]", ylabel="distance of the two ends [m]", title="how far the loop is open, dt = 0.01 s")
+        right.grid(alpha=0.25)
+        right.legend(loc="lower right", frameon=False, ncols=2)
+        right.set_ylim(3e-11, 3e-2)
+        right.spines[["top", "right"]].set_visible(False)
+        figure.savefig(HERE / "linkage.png", dpi=110, pil_kwargs={"optimize": True})
+        plt.close(figure)
+    shrink(HERE / "linkage.png")
+
+
 if __name__ == "__main__":
     worlds_picture()
     hits_picture()
+    linkage_picture()
     example_picture("identify_pendulum")
     example_picture("throw_ball")

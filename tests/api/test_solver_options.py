@@ -52,6 +52,11 @@ def test_bad_options_are_refused(kind, options, message):
         ({"gradient": "adjoint"}, ValueError, "gradient must be 'implicit' or 'exact', got 'adjoint'"),
         ({"gradient": None}, ValueError, "gradient must be 'implicit' or 'exact'"),
         ({"gradient": ["exact"]}, ValueError, "gradient must be 'implicit' or 'exact'"),
+        ({"project": -1}, ValueError, "project must be an int from 0 to 100, got -1"),
+        ({"project": 101}, ValueError, "project must be an int from 0 to 100, got 101"),
+        ({"project": 1.0}, ValueError, "project must be an int from 0 to 100, got 1.0"),
+        ({"project": True}, ValueError, "project must be an int from 0 to 100, got True"),
+        ({"project": None}, ValueError, "project must be an int from 0 to 100, got None"),
     ],
     ids=str,
 )
@@ -69,17 +74,17 @@ def test_options_are_immutable_and_compare_by_value():
 
 def test_the_engines_numbers():
     """In the order of the engine's own options; those left open depend on the precision."""
-    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64)
-    assert found == (30, 3, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1)
+    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1)
+    assert found == (30, 3, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1)
     assert all(type(x) is float for x in found)
     solver, contact = cs.PGS(30, 0, 1e-3, "square", "half-solved"), cs.Contact(0.02, 0.5, 1.0, 0.3)
-    found = engine_options(solver, contact, "exact", torch.float32)
-    assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1)
-    assert engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32)[7:12] == (6, 1, 1e-5, 1e-7, 0)
-    assert engine_options(cs.PGS(), contact, "exact", torch.float32)[2] == 1e-5
+    found = engine_options(solver, contact, "exact", torch.float32, 0)
+    assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1, 0)
+    assert engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7)[7:] == (6, 1, 1e-5, 1e-7, 0, 7)
+    assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0)[2] == 1e-5
 
 
-CHANGED = {"solver": cs.PGS(40, cone=8), "contact": cs.Contact(recovery=0.5), "gradient": "exact"}
+CHANGED = {"solver": cs.PGS(40, cone=8), "contact": cs.Contact(recovery=0.5), "gradient": "exact", "project": 2}
 REMAKE = {"pickle": lambda x: pickle.loads(pickle.dumps(x)), "deepcopy": copy.deepcopy, "copy": copy.copy}
 
 
@@ -94,9 +99,9 @@ def test_a_copy_has_the_same_options(remake):
 
 def test_repr_and_properties():
     plain, sim = cs.Simulator(model()), cs.Simulator(model(), **CHANGED)
-    assert (plain.solver, plain.contact, plain.gradient) == (cs.PGS(), cs.Contact(), "implicit")
-    assert "PGS" not in repr(plain) and "gradient" not in repr(plain)
-    assert repr(sim).endswith(f"solver={sim.solver!r}, contact={sim.contact!r}, gradient='exact')")
+    assert (plain.solver, plain.contact, plain.gradient, plain.project) == (cs.PGS(), cs.Contact(), "implicit", 1)
+    assert not any(word in repr(plain) for word in ("PGS", "gradient", "project"))
+    assert repr(sim).endswith(f"solver={sim.solver!r}, contact={sim.contact!r}, gradient='exact', project=2)")
     assert "iterations=40" in repr(sim) and "recovery=0.5" in repr(sim)
     for name, value in CHANGED.items():
         with pytest.raises(AttributeError, match=name):

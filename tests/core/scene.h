@@ -58,9 +58,10 @@ inline void physical_numbers(World& w, Random& rng) {
   for (int k = 0; k < t.nu; k++) {
     th.gear[k] = rng.uniform(0.5, 2);
     th.kp[k] = t.actuator[k] == kPosition ? rng.uniform(1, 50) : 0;
-    th.kd[k] = t.actuator[k] == kMotor ? 0 : rng.uniform(0.5, 5);
+    th.kd[k] = t.actuator[k] == kMotor || t.actuator[k] == kServo ? 0 : rng.uniform(0.5, 5);
     w.x[w.at_u() + k] = rng.uniform(-2, 2);
   }
+  for (int i = 0; i < t.n_servo; i++) th.gain[i] = rng.uniform(1, 20), th.max_speed[i] = rng.uniform(0.2, 2);
   for (int i = 0; i < t.n_clip; i++) th.control_lower[i] = rng.uniform(-1.5, 0), th.control_upper[i] = rng.uniform(0, 1.5);
   for (int i = 0; i < t.n_bound; i++) th.force_lower[i] = rng.uniform(-10, 0), th.force_upper[i] = rng.uniform(0, 10);
   for (int i = 0; i < t.n_limit; i++) {
@@ -116,7 +117,7 @@ inline void place_on_floor(World& w, Random& rng) {
 }
 
 // free bodies, a walker and an arm that hangs on the world; a floor, and on request a plane that moves with the arm
-inline World random_scene(const Parts& parts, int form, Random& rng) {
+inline Structure scene_structure(const Parts& parts, int form, Random& rng) {
   Structure s;
   s.form = form, s.max_contacts = parts.max_contacts;
   auto body = [&](int parent, int joint, int shape) {
@@ -137,6 +138,11 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
   if (!parts.shapes) s.shape_body.clear(), s.shape_type.clear();
   add_pairs(s, rng), add_rows(s, parts, rng);
   s.friction_rule = rng.below(5), s.restitution_rule = rng.below(5);
+  return s;
+}
+
+// its numbers
+inline World scene_world(const Structure& s, const Parts& parts, Random& rng) {
   World w(s, true, rng);
   physical_numbers(w, rng);
   double pace = rng.below(2) ? 2 : 0.2;  // some worlds slide, some stick
@@ -148,6 +154,10 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
     place_on_floor(w, rng);
   }
   return w;
+}
+
+inline World random_scene(const Parts& parts, int form, Random& rng) {
+  return scene_world(scene_structure(parts, form, rng), parts, rng);
 }
 
 // ---- one step ------------------------------------------------------------------------------------------------------------
@@ -184,12 +194,14 @@ inline void step_at(const World& w, const Duals& x, const double* solution, Scra
   for (int i = 0; i < s.rw.count[0]; i++)
     for (int r = s.rw.first_row[i]; r < s.rw.first_row[i + 1]; r++)
       for (int k = 0; k < s.rw.list_n[i]; k++) {
-        int d = s.rw.list[i * t.nv + k];
+        int d = s.rw.list[i * n_halves(t) + k];
         dv[d] += s.rw.J[r * t.nv + d] * s.rw.lam[r];
       }
-  solve(t, s.tr, dv.data());
+  Duals answer(t.ne);
+  constrained_solve(t, s.tr, s.rw, dv.data(), answer.data());
   y.resize(t.nq + t.nv);
   for (int d = 0; d < t.nv; d++) y[t.nq + d] = s.rw.v_star[d] + dv[d];
+  if (t.ne) project(t, View<Dual<double>>(w, x).th, s.tr, s.rw.eq, x[w.at_h()], s.o.project, y.data() + t.nq);
   integrate(t, s.tr.q, x[w.at_h()], y.data() + t.nq, y.data());
   add_impulses(s.rw, y);
 }

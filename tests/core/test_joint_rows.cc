@@ -1,5 +1,5 @@
 // actuate.h, limits.h, joint_rows.h: actuators of every kind, joint limits, dry friction. Values by hand, adjoints against Dual.
-#include "scene.h"
+#include "tie_scene.h"
 using namespace test;
 
 using V = Vec3<double>;
@@ -81,6 +81,36 @@ static void check_force_limits(Random& rng) {
     }
 }
 
+// a servo reaches its speed exactly while its force suffices, and pushes with all of it where not
+static void check_servo(Random& rng) {
+  double m = 2, h = 0.01, v = 0.5, g = 3, q = 0.3;
+  for (double u : {-3.0, 0.85, 0.9, 0.93, 3.0}) {
+    World w = one_actuator(kServo, false, true, rng);
+    Params<double> th = w.theta();
+    w.x[w.at_u()] = u, th.kd[0] = 0, th.gain[0] = 10, th.max_speed[0] = 2;
+    double wish = std::fmin(std::fmax(10 * (u - g * q), -2), 2), force = m * (wish / g - v) / (h * g);
+    double kept = std::fmin(std::fmax(force, -5), 4);
+    CHECK_NEAR(speed_after(w), v + h * g * kept / m, kStep);
+    th.force_lower[0] = -1e6, th.force_upper[0] = 1e6;
+    CHECK_NEAR(speed_after(w), wish / g, kStep);
+  }
+}
+
+// exactly at the largest speed the derivative is that of the inside: none by max_speed
+static void check_servo_kink(Random& rng) {
+  World w = one_actuator(kServo, false, true, rng);
+  Params<double> th = w.theta();
+  th.kd[0] = 0, th.gear[0] = 2, th.gain[0] = 4, th.max_speed[0] = 2;
+  for (double sign : {-1.0, 1.0}) {
+    double u = 0.5 + sign * 0.5, x = 0.25, x_bar = 0, u_bar = 0, h_bar = 0;  // gain (u - gear x) = +-2
+    Vector theta_bar(params_size(w.t), 0.0);
+    Params<double> bar = params_map(w.t, theta_bar.data());
+    CHECK(motor_row(w.t, th, x, &u, 0.01, 0).target == -sign * 2);
+    motor_row_adj(w.t, th, x, &u, 0.01, 0, {0, 1, 0, 0, 0}, bar, x_bar, &u_bar, h_bar);
+    CHECK(u_bar == -4 && x_bar == 8 && bar.max_speed[0] == 0 && bar.gain[0] == -sign * 0.5 && bar.gear[0] == 1);
+  }
+}
+
 // all kinds on a random tree. The u block and theta as they come, limits in order
 static World random_actuators(Random& rng) {
   Structure s;
@@ -133,35 +163,36 @@ static void check_control_kink(Random& rng) {
 }
 
 // ---- rows of friction and force limits ---------------------------------------------------------------------------------------
-static int fixed_rows(const Tree& t) { return t.n_dry + t.n_servo; }
+// numbers of all dry rows, then of all actuators as if they were rows: kinds, limits and saturation as they come. The coordinate of an
+// actuator is that of its dof, or any number
+static int row_count(const Tree& t) { return t.n_dry + t.nu; }
+static int place_of(const Tree& t, int k) { return t.motor_q[k] >= 0 ? t.motor_q[k] : t.nq + k % t.nv; }  // in x
 
-template <class T> static void fixed_rows_of(const World& w, const std::vector<T>& x, std::vector<T>& y) {
+template <class T> static void joint_rows_of(const World& w, const std::vector<T>& x, std::vector<T>& y) {
   const Tree& t = w.t;
   View<T> a(w, x);
-  std::vector<T> q(t.nq);
-  normalise(t, a.in.q, q.data());
-  for (int i = 0; i < fixed_rows(t); i++) {
-    bool dry = i < t.n_dry;
-    RowValues<T> r = fixed_row(t, a.th, q.data(), a.in.u, a.in.h, dry ? kDryRow : kServoRow, dry ? i : i - t.n_dry);
+  for (int i = 0; i < row_count(t); i++) {
+    int k = i - t.n_dry;
+    RowValues<T> r = k < 0 ? dry_row(a.th, a.in.h, i) : motor_row(t, a.th, x[place_of(t, k)], a.in.u, a.in.h, k);
     T* to = &y[5 * i];
     to[0] = r.J, to[1] = r.target, to[2] = r.R, to[3] = r.lo, to[4] = r.hi;
   }
 }
 
-static void check_fixed_rows(const World& w, Random& rng) {
+static void check_joint_rows(const World& w, Random& rng) {
   const Tree& t = w.t;
   check_adjoint(
-      "fixed_row", w.x, 5 * fixed_rows(t), [&](const Duals& x, Duals& y) { fixed_rows_of(w, x, y); },
+      "dry_row and motor_row", w.x, 5 * row_count(t), [&](const Duals& x, Duals& y) { joint_rows_of(w, x, y); },
       [&](const Vector& g, Vector& x_bar) {
         View<double> a(w, w.x);
         BarView b(w, x_bar);
-        Vector q(t.nq);
-        normalise(t, a.in.q, q.data());
-        for (int i = 0; i < fixed_rows(t); i++) {
-          bool dry = i < t.n_dry;
+        for (int i = 0; i < row_count(t); i++) {
+          int k = i - t.n_dry;
           RowValues<double> y_bar = {g[5 * i], g[5 * i + 1], g[5 * i + 2], g[5 * i + 3], g[5 * i + 4]};
-          fixed_row_adj(t, a.th, q.data(), a.in.u, a.in.h, dry ? kDryRow : kServoRow, dry ? i : i - t.n_dry, y_bar, b.th, b.in.q,
-                        b.in.u, b.in.h);
+          if (k < 0)
+            dry_row_adj(a.th, a.in.h, i, y_bar, b.th, b.in.h);
+          else
+            motor_row_adj(t, a.th, w.x[place_of(t, k)], a.in.u, a.in.h, k, y_bar, b.th, x_bar[place_of(t, k)], b.in.u, b.in.h);
         }
         b.finish(w, x_bar);
       },
@@ -297,12 +328,14 @@ static void check_target(Random& rng) {
 
 int main() {
   Random rng(23);
-  check_actuators_by_hand(rng), check_force_limits(rng), check_control_kink(rng), check_dry_friction(rng);
+  check_actuators_by_hand(rng), check_force_limits(rng), check_servo(rng), check_servo_kink(rng), check_control_kink(rng), check_dry_friction(rng);
   check_limits_by_hand(rng), check_ball_limit(rng), check_target(rng);
   for (int trial = 0; trial < 20; trial++) {
     check_actuate_adj(random_actuators(rng), rng);
     World w = random_scene(Parts(), trial % 2, rng);
-    check_actuate_adj(w, rng), check_fixed_rows(w, rng), check_limits_adj(w, rng);
+    check_actuate_adj(w, rng), check_joint_rows(w, rng), check_limits_adj(w, rng);
+    World tied = tie_trial(trial, 0.1, rng);
+    check_actuate_adj(tied, rng), check_joint_rows(tied, rng);
   }
   return report("joint_rows");
 }

@@ -14,7 +14,7 @@ constexpr double kRounding = 1e-12, kSolve = 1e-10;
 static double joint_lightness(const World& w, const Params<double>& th, const Rows<double>& rw, int i) {
   const Tree& t = w.t;
   int k = rw.item[i][0];
-  int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : rw.kind[i] == kServoRow ? t.motor_dof[t.servo_motor[k]] : t.limit_dof[k];
+  int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : rw.kind[i] == kMotorRow ? t.motor_dof[t.row_motor[k]] : t.limit_dof[k];
   int b = t.dof_body[d], at = d - t.v_adr[b];
   bool slides = t.joint[b] == kPrismatic || (t.joint[b] == kFree && at < 3) || (t.joint[b] == kPlanar && at < 2);
   const Sym3<double>& I = th.inertia[b];
@@ -60,7 +60,7 @@ struct Moving {
 // ---- rows ------------------------------------------------------------------------------------------------------------------
 static double dense_J(const World& w, const Rows<double>& rw, int i, int r, int d) {
   for (int k = 0; k < rw.list_n[i]; k++)
-    if (rw.list[i * w.t.nv + k] == d) return rw.J[r * w.t.nv + d];
+    if (rw.list[i * n_halves(w.t) + k] == d) return rw.J[r * w.t.nv + d];
   return 0;
 }
 static double dot_J(const World& w, const Rows<double>& rw, int i, int r, const double* v) {
@@ -79,7 +79,7 @@ static void check_J(const World& w, const Solved& n) {
     int r = rw.first_row[i], k = rw.item[i][0];
     double Jv = dot_J(w, rw, i, r, v);
     if (rw.kind[i] == kDryRow) CHECK_NEAR(Jv, v[t.dry_dof[k]], 0);
-    if (rw.kind[i] == kServoRow) CHECK_NEAR(Jv, n.a.th.gear[t.servo_motor[k]] * v[t.motor_dof[t.servo_motor[k]]], kRounding);
+    if (rw.kind[i] == kMotorRow) CHECK_NEAR(Jv, n.a.th.gear[t.row_motor[k]] * v[t.motor_dof[t.row_motor[k]]], kRounding);
     if (rw.kind[i] == kLimitRow) CHECK_NEAR(Jv, m.s.rw.distance[k].tangent, kRounding);
     if (rw.kind[i] != kContactRows) continue;
     CHECK_NEAR(Jv, m.s.rw.gap[k].tangent, kRounding * 10);
@@ -100,10 +100,10 @@ static void check_b(const World& w, const Solved& n) {
     int r = rw.first_row[i], k = rw.item[i][0];
     double Jv_star = dot_J(w, rw, i, r, rw.v_star), target = 0;
     if (rw.kind[i] == kDryRow) CHECK(rw.hi[r] == h * n.a.th.dry_friction[k] && rw.lo[r] == -rw.hi[r]);
-    if (rw.kind[i] == kServoRow) {
-      int f = t.bound[t.servo_motor[k]];
+    if (rw.kind[i] == kMotorRow) {
+      int f = t.bound[t.row_motor[k]];
       CHECK(rw.lo[r] == h * n.a.th.force_lower[f] && rw.hi[r] == h * n.a.th.force_upper[f]);
-      target = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kServoRow, k).target;
+      target = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kMotorRow, k).target;
     }
     if (rw.kind[i] >= kLimitRow) {
       CHECK(rw.lo[r] == 0 && rw.hi[r] == kUnbounded);
@@ -172,7 +172,7 @@ static void check_A(const World& w, const Solved& n) {
             if (q == r) {
               bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
               if (normal) soft = o.recovery * rw.soft[rw.item[i][0]] / (h * h);
-              if (rw.kind[i] == kServoRow) soft = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kServoRow, rw.item[i][0]).R;
+              if (rw.kind[i] == kMotorRow) soft = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kMotorRow, rw.item[i][0]).R;
               double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : joint_lightness(w, n.a.th, rw, i);
               soft += o.relative_softness * scale + o.absolute_softness;
             }

@@ -14,10 +14,10 @@ using namespace costate;
 // a user's options, some of them changed
 struct Asked {
   double iterations = 15, polish = 2, tolerance = 1e-10, margin = 0.01, recovery = 0.2, push_speed = 0.5, bounce_speed = 0.1;
-  double cone = 0, exact = 0, relative_softness = 1e-9, absolute_softness = 1e-10, form = -1;
+  double cone = 0, exact = 0, relative_softness = 1e-9, absolute_softness = 1e-10, form = -1, project = 1;
   Options read() const {
     return read_options({iterations, polish, tolerance, margin, recovery, push_speed, bounce_speed, cone, exact,
-                         relative_softness, absolute_softness, form});
+                         relative_softness, absolute_softness, form, project});
   }
 };
 
@@ -88,7 +88,7 @@ template <class T> struct Scratch {
     map(t, arena);
   }
   void map(const Tree& t, Arena<T>& m) {
-    tr = trace_map(t, m), bar = bars_map(t, m), rw = rows_map(t, o, true, m), rb = row_bars_map(t, m);
+    tr = trace_map(t, m), bar = bars_map(t, m), rw = rows_map(t, o, true, m), rb = row_bars_map(t, o, m);
   }
 };
 

@@ -1,0 +1,87 @@
+// project: puts the end of a step back on its equality constraints, by changing v+ along the impulses of the step's own rows.
+//
+//   repeat: q' = q (+) h v+,  (J H^-1 J^T + R) mu = -phi(q') / h,  v+ += H^-1 J^T mu          J, H, R of the step's start
+// q+ = q (+) h v+ still holds. With J of the start, as SHAKE has it (Ryckaert et al. 1977), a swinging chain keeps its energy, which a projection
+// of positions alone, or along J of the end, would lose. Rows with softness of their own are left as they are.
+// saves: v, mu.   kinks: those of ties
+#pragma once
+#include "constrain.h"
+#include "integrate.h"
+#include "kinematics.h"
+
+CS_BEGIN
+
+// no adjoint: a part of project and project_adj.   errors at q (+) h v, in e.after
+template <class T>
+CS_OP void errors_after(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, const T* v) {
+  integrate(t, tr.q, h, v, e.at.q);
+  kinematics(t, th, e.at);
+  equality_errors(t, th, e.at, e.after, e.y);
+}
+
+// no adjoint: a part of adjoints.   eb.phi, bars of the errors at y, to eb.frame (set) and to bar.q
+template <class T> CS_OP void errors_to_frames(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Ties<T>& y,
+                                               const EqualityBars<T>& eb, const Bars<T>& bar, const Params<T>& th_bar) {
+  Motion<T> none[6];
+  for (Motion<T>& m : none) m = zero_motion<T>();
+  for (int f = 0; f < 2 * t.n_tie; f++) eb.frame[f] = zero_force<T>();
+  for (int i = 0; i < t.n_item; i++) {
+    int k = t.item[i], r = t.item_row[i];
+    if (k < t.n_tie)
+      tie_rows_adj(t, tr, y, k, r, t.item_row[i + 1] - r, none, none, eb.phi, eb.frame, th_bar);
+    else
+      coupling_row_adj(t, th, tr.q, k - t.n_tie, eb.phi[r], T(0), bar.q, th_bar);
+  }
+}
+
+template <class T>
+CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, int steps, T* v_next) {
+  for (int s = 0; s < steps; s++) {
+    T *v = e.v + s * t.nv, *mu = e.mu + s * t.ne;
+    for (int d = 0; d < t.nv; d++) v[d] = v_next[d];
+    errors_after(t, th, tr, e, h, v);
+    for (int r = 0; r < t.ne; r++) mu[r] = select(e.softness[r] > T(0), T(0), -e.after.phi[r] / h);
+    equality_solve(t, e, mu);
+    equality_response(t, tr, e, mu, e.x);
+    for (int d = 0; d < t.nv; d++) v_next[d] += e.x[d];
+  }
+}
+// adjoint: v_bar of v+ after the projection on entry, before it on return. Adds to rb.eq.J, rb.eq.R, bar (about the start's trace), th_bar, h_bar.
+// With w = A^-1 J H^-1 v_bar and u = H^-1 (v_bar - J^T w) the derivative is that of  -u . (H dv - J^T mu) - w . (J dv + R mu + phi / h)
+template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h,
+                                          int steps, T* v_bar, const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
+                                          T& h_bar) {
+  const Equality<T>& e = rw.eq;
+  const EqualityBars<T>& eb = rb.eq;
+  T *u = rb.u, *dv = rb.g;
+  for (int s = steps - 1; s >= 0; s--) {
+    const T *v = e.v + s * t.nv, *mu = e.mu + s * t.ne;
+    for (int d = 0; d < t.nv; d++) u[d] = v_bar[d];
+    constrained_solve(t, tr, rw, u, eb.w);
+    equality_response(t, tr, e, mu, dv);
+    equality_bars(t, eb, mu, eb.w, u, dv);
+    // -u . H dv
+    for (int d = 0; d < t.nv; d++) {
+      T wa = -u[d] * dv[d];
+      if (th_bar.armature) th_bar.armature[d] += wa;
+      bar.D[d] = fma(h, wa, bar.D[d]);
+      h_bar = fma(tr.D[d], wa, h_bar);
+      u[d] = -u[d];
+    }
+    mass_form_adj(t, tr, u, dv, static_cast<const int*>(nullptr), rb, bar);
+    // phi(q') / h
+    errors_after(t, th, tr, e, h, v);
+    bars_clear(t, eb.at);
+    for (int r = 0; r < t.ne; r++) {
+      T w = select(e.softness[r] > T(0), T(0), eb.w[r] / h);
+      eb.phi[r] = -w;
+      h_bar = fma(w / h, e.after.phi[r], h_bar);
+    }
+    errors_to_frames(t, th, e.at, e.after, eb, eb.at, th_bar);
+    ties_adj(t, th, e.at, e.after, eb.frame, eb.at, th_bar);
+    kinematics_adj(t, th, e.at, eb.at, th_bar);
+    integrate_adj(t, h, v, eb.at.q, bar.q, h_bar, v_bar);
+  }
+}
+
+CS_END
