@@ -38,7 +38,7 @@ class PGS:
     """
 
     iterations: int = 30
-    polish: int = 3
+    polish: int = 6
     tolerance: float | None = None
     cone: Literal["disc", "square"] | int = "disc"
     form: Literal["dense", "half-solved"] | None = None

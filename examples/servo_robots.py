@@ -19,10 +19,11 @@ ARM_MASS = {"base": 25.5, "shoulder": 0.5, "upper": 3.5, "elbow": 0.5, "fore": 2
 # The quadruped.
 HALF_SPINE = (0.25, 0.1, 0.06)  # m
 HIP, LEG, FOOT = (0.2, 0.13), 0.15, 0.025  # m: a hip from the middle, length of half a leg, radius
-LEG_MASS = {"shoulder": 0.6, "upper": 0.6, "lower": 0.4, "foot": 0.2}
+LEG_MASS = {"shoulder": 0.4, "upper": 0.6, "lower": 0.5, "foot": 0.3}
 SPINE_MASS = 21.5
 LEGS = {"front left": (1, 1), "front right": (1, -1), "hind left": (-1, 1), "hind right": (-1, -1)}
 GAIN, TORQUE, SPEED = 30.0, 4.0, 2 * pi
+FRICTION, SOFTNESS = 0.8, 0.0
 HERTZ, SWING, LIFT, LEAN = 3.0, 0.25, 0.7, 0.16
 
 
@@ -54,8 +55,8 @@ class Assembly:
 
 def quadruped(*, maximal: bool = False, legdx=0.0) -> cs.Model:
     robot = Assembly(maximal=maximal, collisions=True)
-    robot.scene.add_ground()
-    touch = {"group": 2, "mask": 1}
+    robot.scene.add_ground(friction=FRICTION)
+    touch = {"group": 2, "mask": 1, "friction": FRICTION, "softness": SOFTNESS}
     height = 2 * LEG + FOOT
     corners = [cs.Sphere(HALF_SPINE[2], mass=0.0, pos=(x * 0.19, y * 0.04, 0.0), **touch) for x, y in LEGS.values()]
     robot.add("spine", (0.0, 0.0, height), [cs.Box(HALF_SPINE, mass=SPINE_MASS, collide=False), *corners], free=True)

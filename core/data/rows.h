@@ -42,8 +42,8 @@ template <class T> struct Rows {
   int *kind, *first_row;  // [blocks + 1] BlockKind, first row                                             by slots
   int** item;             // [blocks] its slot: one item per lane                                          by slots
   int* same;              // [blocks] the item that all lanes with one share, -1 if they differ            by slots
-  int *list_n, *list;          // [blocks], [blocks, nv] dofs that can move the block, in order                 by slots
-  int *reach_n, *reach;        // [blocks], [blocks, n_item] items whose equality rows such a move reaches        by slots
+  int *list_n, *list;     // [blocks], [blocks, nv] dofs that can move the block, in order                 by slots
+  int *reach_n, *reach;   // [blocks], [blocks, n_item] items whose equality rows such a move reaches        by slots
   int *island_block, *island_A, *island_singles;  // [islands + 1] first block, first number of A; joint rows   by slots
   int* mark;                                      // [nv + 2 nb + n_item + ne] scratch
   int *used, *limited;  // [nk], [n_limit] lanes that have rows for it, as bits                          by slots
@@ -59,10 +59,11 @@ template <class T> struct Rows {
   Sym3<T>* B_inv;  // [blocks] inverse of a contact's own 3 x 3 block of A                           by delassus
   T *A, *K;        // [sum of squares of the islands' rows]                                         by delassus, polish
   // iterations
-  T *y, *delta, *before;  // [rows] scratch
-  T *history, *took;      // [events + 1, rows] lam before each sweep or Newton step, [events] 1 where a lane took it   by relax
-  int* event;             // [events + 1] 0 end, 1 sweep, 2 Newton step                                    by relax
-  T *v_star, *dv;         // [nv] v without rows, or with equality rows only; what all rows add               by step, constrain
+  T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
+  T *history, *took,
+      *damped;  // [events + 1, rows] lam before each sweep or Newton step, [events] part of it that a lane took; its sigma  by relax
+  int* event;      // [events + 1] 0 end, 1 sweep, 2 Newton step                                    by relax
+  T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add               by step, constrain
   Status<T>* status;
   Equality<T> eq;
 };
@@ -120,11 +121,12 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.J = m.template take<T>(n * t.nv), r.Y = m.template take<T>(n * n_halves(t)), r.W = m.template take<T>(n * n_halves(t));
   r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n), r.hi = m.template take<T>(n);
   r.rho = m.template take<T>(n), r.lam = m.template take<T>(n), r.y = m.template take<T>(n), r.delta = m.template take<T>(n);
-  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.dv = m.template take<T>(t.nv),
-  r.used = m.template take<int>(t.nk);
+  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n),
+  r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.used = m.template take<int>(t.nk);
   r.limited = m.template take<int>(t.n_limit);
   r.A = m.template take<T>(max_A(t)), r.K = m.template take<T>(max_A(t));
-  r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
+  r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events),
+  r.damped = m.template take<T>(events);
   if (!keep) r.history = nullptr;
   r.event = m.template take<int>(events + 1), r.v_star = m.template take<T>(t.nv);
   r.status = m.template take<Status<T>>(1);

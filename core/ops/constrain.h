@@ -2,7 +2,8 @@
 //
 //   Equality rows are eliminated first (ops/equality.h); the others are solved against what that leaves of H^-1.
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
-//   A lane that is solved is frozen; a Newton step is kept unless the residual clearly rises.
+//   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried; it is kept unless the residual
+//   clearly rises, and else the next one is damped.
 // The adjoint has two modes (docs/maths/contact). Both give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared:
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
 //   exact     the sweeps and Newton steps reversed one by one
@@ -19,6 +20,10 @@ constexpr int kDenseRows = 96;
 
 // A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
 constexpr double kRise = 3;
+// Parts of a Newton step that are tried where the whole does not lower the residual
+constexpr double kParts[] = {0.3, 0.1};
+// sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
+constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
 constexpr double kWell = 1e-3;
 
@@ -32,24 +37,41 @@ template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
 // A lane that is barely solved takes one step more: among all lambda of redundant rows it finds the one that their softness asks for,
 // which is the one that has a derivative
 template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
-  T tol = T(ElementOf<T>(o.tolerance));
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), zero = T(0), sigma = zero;
   int n = rw.count[1];
   for (int p = 0; p < o.polish; p++) {
     auto live = done < T(0.5);
     if (!any(live)) return;
     remember(rw, events);
-    newton(rw, o);
-    for (int r = 0; r < n; r++) rw.before[r] = rw.lam[r], rw.lam[r] += rw.delta[r];
+    newton(rw, o, sigma);
+    T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
+    for (int r = 0; r < n; r++) start[r] = rw.lam[r], rw.lam[r] += rw.delta[r], Ad[r] = zero;
     T next = natural_residual(rw, o);
-    auto keep = live & (next < max(T(ElementOf<T>(kRise)) * res, tol));
     auto was_solved = !(res > tol);
-    for (int r = 0; r < n; r++) rw.lam[r] = select(keep, rw.lam[r], rw.before[r]);
-    res = select(keep, next, res);
-    if (rw.history) rw.took[events] = select(keep, T(1), T(0)), rw.event[events] = 2;
+    auto search = live & !was_solved & !(next < res);
+    if (any(search)) {
+      // y changes in proportion: y = y(1) - (1 - alpha) A delta
+      add_A(rw, rw.delta, Ad);
+      for (double part : kParts) {
+        T a = T(E(part)), left = T(E(1 - part));
+        for (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
+        T there = residual_of(rw, o, rw.lam, rw.trial);
+        auto better = search & (there < next);
+        next = select(better, there, next), alpha = select(better, a, alpha);
+      }
+    }
+    auto keep = live & (next < max(T(E(kRise)) * res, tol));
+    alpha = select(keep, alpha, zero);
+    for (int r = 0; r < n; r++) rw.lam[r] = select(keep, fma(alpha, rw.delta[r], start[r]), start[r]);
+    if (rw.history) rw.took[events] = alpha, rw.damped[events] = sigma, rw.event[events] = 2;
     events++;
-    done = select(was_solved | (res < T(ElementOf<T>(kWell)) * tol), T(1), done);
-    if (!any(keep)) return;
-    if (p + 1 < o.polish && any((done < T(0.5)) & !keep)) natural_residual(rw, o);
+    sigma = select(keep, sigma * T(E(1 / kMoreDamping)), max(T(E(kDamping)), sigma * T(E(kMoreDamping))));
+    sigma = select(sigma < T(E(kNoDamping)), zero, sigma);
+    // y of all lanes that are not where a whole step leads
+    T now = natural_residual(rw, o);
+    res = select(keep, now, res);
+    done = select(was_solved | (res < T(E(kWell)) * tol), T(1), done);
   }
 }
 
@@ -105,9 +127,9 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
     for (int s = 0; s < rw.count[2]; s++) {
       int first, last, r0, m;
       island_rows(rw, s, first, last, r0, m);
-      natural_slope(rw, o, s);
+      natural_slope(rw, o, s, rw.damped[e]);
       lu_factor(rw.K + rw.island_A[s], m);
-      newton_adj(rw, o, s, after, rw.took[e], rb);
+      newton_adj(rw, o, s, after, rw.took[e], rw.damped[e], rb);
     }
   }
   rw.count[3] = 0;  // K is another one now
@@ -180,7 +202,7 @@ template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, co
     for (int s = 0; s < rw.count[2]; s++) {
       int first, last, r0, m;
       island_rows(rw, s, first, last, r0, m);
-      if (!rw.count[3]) natural_slope(rw, o, s), lu_factor(rw.K + rw.island_A[s], m);
+      if (!rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
       natural_adj(rw, o, s, rb);
     }
     rw.count[3] = 1;

@@ -111,7 +111,7 @@ template <class T> CS_OP void diag_factor(T* L, int n, const T* softness, const 
     L[c * n + c] = inv;
     for (int r = c + 1; r < n; r++) {
       T x = L[r * n + c], l = x * inv;
-      for (int k = c + 1; k <= r; k++) L[r * n + k] = fnma(l, L[k * n + c] , L[r * n + k]);
+      for (int k = c + 1; k <= r; k++) L[r * n + k] = fnma(l, L[k * n + c], L[r * n + k]);
     }
     for (int r = c + 1; r < n; r++) L[r * n + c] *= inv;
   }
@@ -149,7 +149,8 @@ template <int N, class T> CS_OP void eliminate(const Tree& t, const Equality<T>&
   auto rows = [&](int f) { return t.item_row[t.fill_item[f] + 1] - t.item_row[t.fill_item[f]]; };
   // plain X of this column, one block after the other
   T* plain = e.plain;
-  for (int f = first; f < last; plain += rows(f) * N, f++) fill_solve<N>(e.L + t.diag_adr[i], e.L + t.fill_block[f], rows(f), plain);
+  for (int f = first; f < last; plain += rows(f) * N, f++)
+    fill_solve<N>(e.L + t.diag_adr[i], e.L + t.fill_block[f], rows(f), plain);
   plain = e.plain;
   for (int f = first; f < last; plain += rows(f) * N, f++)
     for (int g = first; g <= f; g++) fill_update<N>(plain, rows(f), e.L + t.fill_block[g], rows(g), e.L + *update++);

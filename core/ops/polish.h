@@ -1,7 +1,8 @@
 // polish: Newton steps on the natural map  F(lambda) = lambda - Pi(lambda - rho (A lambda + b)),  and its adjoint in both modes.
 //
 //   K = dF/dlambda = I - P + rho P A - C:  a free row is rho A, a row at its bound the identity, a sliding pair has P and c of its cone
-// One Newton step solves the rows that are off their bounds directly; it is kept unless the residual clearly rises.
+// One Newton step solves the rows that are off their bounds directly. Where that does not help, a part of it may, or one that is damped as
+// Levenberg and Marquardt do it: K of A + sigma diag(A), with which rows that contradict each other do not run away.
 // K is factored without pivoting: its free part is a scaled positive definite matrix (a vanishing pivot is kept from being zero).
 #pragma once
 #include "relax.h"
@@ -10,26 +11,35 @@ CS_BEGIN
 
 constexpr double kLeastPivot = 1e-12;
 
-// no adjoint: undone with K itself.   y = A lambda + b, natural residual per row in m/s; returns the largest
-template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
-  T worst = T(0);
+// no adjoint: linear.   y += A lam, island by island
+template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   int first, last, r0, n;
   for (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
-    for (int k = 0; k < n; k++)
-      rw.y[r0 + k] = rw.b[r0 + k] + dense_dot(rw.A + rw.island_A[s] + k * n, rw.lam + r0, n, rw.island_singles[s]);
+    for (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw.A + rw.island_A[s] + k * n, lam + r0, n, rw.island_singles[s]);
   }
-  const T* lam = rw.lam;
+}
+
+// no adjoint: undone with K itself.   largest natural residual of lam, whose y is known, in m/s
+template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, const T* lam, const T* y) {
+  T worst = T(0);
   for (int i = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
-    T x = min(max(fnma(rw.rho[r], rw.y[r], lam[r]), rw.lo[r]), rw.hi[r]);
+    T x = min(max(fnma(rw.rho[r], y[r], lam[r]), rw.lo[r]), rw.hi[r]);
     worst = max(worst, abs(x - lam[r]) * rw.inv_rho[r]);
     if (rw.kind[i] != kContactRows) continue;
-    T p = fnma(rw.rho[r + 1], rw.y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 2], rw.y[r + 2], lam[r + 2]);
+    T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 2], y[r + 2], lam[r + 2]);
     cone_project(o, p, q, rw.block_mu[i] * max(lam[r], T(0)));
     worst = max(worst, max(abs(p - lam[r + 1]), abs(q - lam[r + 2])) * rw.inv_rho[r + 1]);
   }
   return worst;
+}
+
+// no adjoint: undone with K itself.   y = A lambda + b, and the largest natural residual
+template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
+  for (int r = 0; r < rw.count[1]; r++) rw.y[r] = rw.b[r];
+  add_A(rw, rw.lam, rw.y);
+  return residual_of(rw, o, rw.lam, rw.y);
 }
 
 // A contact's tangents at lambda: the cone's slope, and what its size is worth
@@ -58,8 +68,8 @@ template <class T> CS_FN T row_free(const Rows<T>& rw, int r) {
   return select((x > rw.lo[r]) & (x < rw.hi[r]), T(1), T(0));
 }
 
-// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y; F into rw.delta
-template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s) {
+// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A); F into rw.delta
+template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s, T sigma) {
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
   const T* A = rw.A + rw.island_A[s];
@@ -68,7 +78,7 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     int r = rw.first_row[i], k = r - r0;
     T f = row_free(rw, r), scale = f * rw.rho[r];
     for (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
-    K[k * n + k] += one - f;
+    K[k * n + k] += fma(sigma * scale, A[k * n + k], one - f);
     rw.delta[r] = rw.lam[r] - min(max(fnma(rw.rho[r], rw.y[r], rw.lam[r]), rw.lo[r]), rw.hi[r]);
     if (rw.kind[i] != kContactRows) continue;
     Slide<T> z = slide(rw, o, i);
@@ -77,6 +87,9 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     T *K1 = K + (k + 1) * n, *K2 = K1 + n;
     for (int j = 0; j < n; j++) K1[j] = fma(xx, A1[j], xy * A2[j]), K2[j] = fma(xy, A1[j], yy * A2[j]);
     K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
+    T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
+    K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
+    K2[k + 1] = fma(xy, s1, K2[k + 1]), K2[k + 2] = fma(yy, s2, K2[k + 2]);
     K1[k + 1] += one - z.c.Pxx, K1[k + 2] -= z.c.Pxy, K2[k + 1] -= z.c.Pxy, K2[k + 2] += one - z.c.Pyy;
     rw.delta[r + 1] = rw.lam[r + 1] - z.c.x, rw.delta[r + 2] = rw.lam[r + 2] - z.c.y;
   }
@@ -116,39 +129,46 @@ template <class T> CS_OP void lu_solve_adj(const T* K, int n, T* x) {
 }
 
 // newton: rw.delta = -K^-1 F at rw.lam, rw.y
-template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o) {
+template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigma) {
   int first, last, r0, n;
   for (int s = 0; s < rw.count[2]; s++) {
-    natural_slope(rw, o, s);
+    natural_slope(rw, o, s, sigma);
     island_rows(rw, s, first, last, r0, n);
     lu_factor(rw.K + rw.island_A[s], n);
     lu_solve(rw.K + rw.island_A[s], n, rw.delta + r0);
     for (int k = 0; k < n; k++) rw.delta[r0 + k] = -rw.delta[r0 + k];
   }
 }
-// adjoint of after = before + delta, island s, in place on rb.lam; rw.lam, rw.y hold lambda before and its y; K is factored there.
-// With z = K^-T lam_bar the derivative is that of -z . (F + K delta), delta fixed; its first-order part by lambda cancels lam_bar
+// adjoint of after = before + alpha delta, island s, in place on rb.lam; rw.lam, rw.y hold lambda before and its y; K is factored there.
+// With z = alpha K^-T lam_bar the derivative is that of -z . (F + K delta), delta fixed. Its first-order part by lambda is
+// -(K - S)^T z = S^T z - alpha lam_bar, S what sigma adds to K. alpha is zero in lanes that did not move; both are chosen like features
 template <class T>
-CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after, T took, const RowBars<T>& rb) {
+CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after, T alpha, T sigma, const RowBars<T>& rb) {
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
-  auto moved = took > T(0.5);
+  auto moved = alpha > T(0);
   const T* A = rw.A + rw.island_A[s];
-  T *A_bar = rb.A + rw.island_A[s], *z = rb.z + r0, *lam_bar = rb.lam + r0, zero = T(0);
-  for (int k = 0; k < n; k++) z[k] = select(moved, lam_bar[k], zero), lam_bar[k] = select(moved, zero, lam_bar[k]);
+  T *A_bar = rb.A + rw.island_A[s], *z = rb.z + r0, *lam_bar = rb.lam + r0, zero = T(0), *full = rw.before + r0;
+  T inv = select(moved, T(1) / select(moved, alpha, T(1)), zero);
+  for (int k = 0; k < n; k++) z[k] = alpha * lam_bar[k], lam_bar[k] -= z[k];
   lu_solve_adj(rw.K + rw.island_A[s], n, z);
-  for (int k = 0; k < n; k++) rw.delta[r0 + k] = after[r0 + k] - rw.lam[r0 + k];
+  for (int k = 0; k < n; k++) {
+    rw.delta[r0 + k] = inv * (after[r0 + k] - rw.lam[r0 + k]);
+    full[k] = rw.lam[r0 + k] + rw.delta[r0 + k];
+  }
   const T *lam = rw.lam + r0, *delta = rw.delta + r0;
   for (int i = first; i < last; i++) {
     int r = rw.first_row[i], k = r - r0;
-    // rho (b + A after) where free, lambda + delta - bound else
-    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), at = zero - f * rw.rho[r] * z[k];
+    // rho (b + A (lambda + delta) + sigma A_kk delta_k) where free, lambda + delta - bound else
+    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), at = zero - f * rw.rho[r] * z[k], damped = sigma * delta[k];
     rb.b[r] += at;
-    T y = rw.b[r];
+    T y = fma(damped, A[k * n + k], rw.b[r]);
     for (int j = 0; j < n; j++) {
-      A_bar[k * n + j] = fma(at, after[r0 + j], A_bar[k * n + j]);
-      y = fma(A[k * n + j], after[r0 + j], y);
+      A_bar[k * n + j] = fma(at, full[j], A_bar[k * n + j]);
+      y = fma(A[k * n + j], full[j], y);
     }
+    A_bar[k * n + k] = fma(at, damped, A_bar[k * n + k]);
+    lam_bar[k] = fnma(at * sigma, A[k * n + k], lam_bar[k]);
     rb.rho[r] = fnma(f * z[k], y, rb.rho[r]);
     T held = z[k] - f * z[k];
     auto high = x > rw.hi[r] - (rw.hi[r] - rw.lo[r]) * T(0.5);
@@ -158,7 +178,9 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     Slide<T> t = slide(rw, o, i);
     T rho = rw.rho[r + 1], z1 = z[k + 1], z2 = z[k + 2], on = select(lam[k] > zero, T(1), zero);
     int singles = rw.island_singles[s];
-    T Ad1 = dense_dot(A + (k + 1) * n, delta, n, singles), Ad2 = dense_dot(A + (k + 2) * n, delta, n, singles);
+    T A11 = A[(k + 1) * (n + 1)], A22 = A[(k + 2) * (n + 1)], d1 = sigma * delta[k + 1], d2 = sigma * delta[k + 2];
+    T Ad1 = fma(A11, d1, dense_dot(A + (k + 1) * n, delta, n, singles)),
+      Ad2 = fma(A22, d2, dense_dot(A + (k + 2) * n, delta, n, singles));
     T p1 = fma(t.c.Pxx, z1, t.c.Pxy * z2), p2 = fma(t.c.Pxy, z1, t.c.Pyy * z2), c = fma(t.c.cx, z1, t.c.cy * z2);
     T q1 = zero, q2 = zero, r_bar = zero;
     cone_curvature(o, fnma(rho, rw.y[r + 1], lam[k + 1]), fnma(rho, rw.y[r + 2], lam[k + 2]), rw.block_mu[i] * max(lam[k], zero),
@@ -173,6 +195,9 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
       A_bar[(k + 2) * n + j] += fnma(rho * p2, delta[j], y2 * lam[j]);
       lam_bar[j] -= rho * fma(A[(k + 1) * n + j], q1, A[(k + 2) * n + j] * q2);
     }
+    A_bar[(k + 1) * (n + 1)] = fnma(rho * p1, d1, A_bar[(k + 1) * (n + 1)]);
+    A_bar[(k + 2) * (n + 1)] = fnma(rho * p2, d2, A_bar[(k + 2) * (n + 1)]);
+    lam_bar[k + 1] = fma(rho * p1 * sigma, A11, lam_bar[k + 1]), lam_bar[k + 2] = fma(rho * p2 * sigma, A22, lam_bar[k + 2]);
     rb.block_mu[i] += on * fma(c, delta[k], (c + r_bar) * lam[k]);
     lam_bar[k + 1] += q1, lam_bar[k + 2] += q2, lam_bar[k] = fma(t.size, r_bar, lam_bar[k]);
   }

@@ -35,7 +35,7 @@ template <class T> struct ContactUpdate {
   T den;    // A_nn + mu A_nt . c, but at least kLeastDen A_nn
   T stick;  // 1 where it sticks
 };
-constexpr double kLeastDen = 0.1;
+constexpr double kLeastDen = 1;
 
 // no adjoint: contact_update_adj is a part of sweep_adj.   A: the block's corner in the island's matrix
 template <class T>

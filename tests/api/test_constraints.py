@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -149,7 +150,8 @@ def test_contradictions_give_one_warning(call, dtype):
         result = run()
     assert len(caught) == 1 and caught[0].filename == __file__
     where, missed = call.replace("numpy ", "").replace("policy", "rollout").split(",")[0], 0.2 * APART / DT / 2
-    assert str(caught[0].message).startswith(f"{where}: ") and f"by {missed:.3g} m/s" in str(caught[0].message)
+    told = re.fullmatch(rf"{where}: .* misses them by (\S+) m/s or rad/s.*", str(caught[0].message))
+    assert told and float(told[1]) == pytest.approx(missed, rel=1e-2)
     assert all(np.isfinite(x).all() for x in leaves(result))
 
 
@@ -160,6 +162,19 @@ def test_the_worst_world_is_named():
     frames[:, 2, 0] = torch.tensor([0.0, 0.01, 0.05, 0.0])
     with pytest.warns(RuntimeWarning, match=r"step: 2 of 4 worlds have constraints .* \(world 2 misses them by 0\.5 m/s"):
         sim.step(sim.initial_state(), params=params.replace(tie_pos=frames))
+
+
+@DTYPES
+def test_what_gives_way_under_load_is_no_contradiction(dtype, no_warnings):
+    """Half a ton on a pin of 50 g: what every row's softness lets through is small in float64, and not quite so in float32."""
+    scene = cs.Scene(collisions=False)
+    scene.add_body("pin", joint=cs.Free(), shapes=cs.Sphere(0.02, mass=0.05))
+    scene.add_body("load", joint=cs.Free(), pos=(0, 0, -0.5), shapes=cs.Box((0.3, 0.3, 0.3), mass=500.0))
+    scene.add_point(None, "pin")
+    scene.add_point("pin", "load")
+    sim = cs.Simulator(scene.build(), dt=DT, dtype=dtype)
+    missed = sim.rollout(sim.initial_state(2), steps=5).status.contradiction.max()
+    assert missed < 1e-5 if dtype == torch.float64 else 1e-3 < missed < 5e-2
 
 
 @pytest.mark.parametrize("call", CALLS)

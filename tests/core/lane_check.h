@@ -20,7 +20,7 @@ template <class T> struct Incoming {
 
 // y = (q+, v+, status), then the bars of q (tangent), v, u, h, external, theta
 template <class T> std::vector<T> step_and_adjoint(const World& w, const std::vector<T>& x, const Incoming<T>& g,
-                                                          const Asked& asked, Wanted wanted, double dirt) {
+                                                   const Asked& asked, Wanted wanted, double dirt) {
   const Tree& t = w.t;
   View<T> a(w, x);
   Scratch<T> s(t, dirt, asked);
@@ -74,12 +74,15 @@ template <class P> std::vector<Lane<P>> neighbours(const World& w, Random& rng) 
 // the same number; +0 and -0 count as equal, a row of another lane adds a zero
 template <class E> bool same(E a, E b) { return a == b || (a != a && b != b); }
 
-// how many numbers differ, forward and adjoint
+// how many numbers differ, forward and adjoint. A world that went wrong is wrong wherever its lane-mates have joined its trees
 template <class P> bool differs(const World& w, const std::vector<P>& packs, int l, const Lane<P>& scalar) {
   int forward = 0, adjoint = 0, first = w.t.nq + w.t.nv + kStatus;
+  bool sound = true;
+  for (int i = 0; i < first; i++) sound = sound && std::isfinite(scalar[i]);
   for (int i = 0; i < int(scalar.size()); i++) (i < first ? forward : adjoint) += !same(lane(packs[i], l), scalar[i]);
-  if (forward || adjoint) std::printf("lane %d of %d: %d numbers differ, and %d of the adjoint\n", l, lanes<P>, forward, adjoint);
-  return forward || adjoint;
+  bool any = forward || (adjoint && sound);
+  if (any) std::printf("lane %d of %d: %d numbers differ, and %d of the adjoint\n", l, lanes<P>, forward, adjoint);
+  return any;
 }
 
 template <class P> void check_lanes(const World& w, const Asked& asked, Random& rng) {

@@ -163,6 +163,9 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
 // ---- one step ------------------------------------------------------------------------------------------------------------
 inline int step_size(const World& w, const Scratch<double>& s) { return w.t.nq + w.t.nv + 3 * s.rw.count[0]; }
 
+// the dofs that can move block i
+template <class T> const int* block_dofs(const Tree& t, const Rows<T>& rw, int i) { return rw.list + i * t.nv; }
+
 // impulses of the blocks, zero for those of joints
 template <class T> void add_impulses(const Rows<T>& rw, std::vector<T>& y) {
   for (int i = 0; i < rw.count[0]; i++) {
@@ -194,7 +197,7 @@ inline void step_at(const World& w, const Duals& x, const double* solution, Scra
   for (int i = 0; i < s.rw.count[0]; i++)
     for (int r = s.rw.first_row[i]; r < s.rw.first_row[i + 1]; r++)
       for (int k = 0; k < s.rw.list_n[i]; k++) {
-        int d = s.rw.list[i * n_halves(t) + k];
+        int d = block_dofs(t, s.rw, i)[k];
         dv[d] += s.rw.J[r * t.nv + d] * s.rw.lam[r];
       }
   Duals answer(t.ne);

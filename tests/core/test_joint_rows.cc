@@ -328,7 +328,8 @@ static void check_target(Random& rng) {
 
 int main() {
   Random rng(23);
-  check_actuators_by_hand(rng), check_force_limits(rng), check_servo(rng), check_servo_kink(rng), check_control_kink(rng), check_dry_friction(rng);
+  check_actuators_by_hand(rng), check_force_limits(rng), check_servo(rng), check_servo_kink(rng), check_control_kink(rng),
+      check_dry_friction(rng);
   check_limits_by_hand(rng), check_ball_limit(rng), check_target(rng);
   for (int trial = 0; trial < 20; trial++) {
     check_actuate_adj(random_actuators(rng), rng);

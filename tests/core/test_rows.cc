@@ -1,6 +1,6 @@
 // rows.h, delassus.h, mass_form.h: J against rates of gaps and points, A against the dense H^-1, impulses against the conditions
 // they have to fulfil; mass_form against the mass matrix and its adjoint against Dual.
-#include "scene.h"
+#include "dense.h"
 using namespace test;
 
 using V = Vec3<double>;
@@ -10,15 +10,22 @@ using Vector = std::vector<double>;
 // sums over up to 12 bodies; the same through H^-1
 constexpr double kRounding = 1e-12, kSolve = 1e-10;
 
-// by hand: one over the mass that a joint row's dof slides, or over the mean moment of inertia that it turns
+// by hand: one over the mass that a joint row's dof slides, or over the mean moment of inertia that it turns; of a tie that of both bodies
 static double joint_lightness(const World& w, const Params<double>& th, const Rows<double>& rw, int i) {
   const Tree& t = w.t;
-  int k = rw.item[i][0];
+  int k = rw.item[i][0], tie = rw.kind[i] == kMotorRow ? t.motor_tie[t.row_motor[k]] : -1;
+  if (tie >= 0) return lightness_by_hand(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis);
   int d = rw.kind[i] == kDryRow ? t.dry_dof[k] : rw.kind[i] == kMotorRow ? t.motor_dof[t.row_motor[k]] : t.limit_dof[k];
   int b = t.dof_body[d], at = d - t.v_adr[b];
   bool slides = t.joint[b] == kPrismatic || (t.joint[b] == kFree && at < 3) || (t.joint[b] == kPlanar && at < 2);
-  const Sym3<double>& I = th.inertia[b];
-  return slides ? 1 / th.mass[b] : 3 / (I.xx + I.yy + I.zz);
+  return lightness_by_hand(th, -1, b, !slides);
+}
+
+// the row of an actuator, as motor_row has it
+static RowValues<double> actuator_row(const World& w, const Scratch<double>& s, const View<double>& a, int k) {
+  int tie = w.t.motor_tie[k];
+  double x = tie < 0 ? 0 : tie_axis(w.t, s.tr, s.rw.eq.now, tie).x;
+  return motor_row(w.t, a.th, motor_place(w.t, a.th, s.tr.q, a.in.u, k, x), a.in.u, a.in.h, k);
 }
 
 // a world after one step
@@ -60,13 +67,28 @@ struct Moving {
 // ---- rows ------------------------------------------------------------------------------------------------------------------
 static double dense_J(const World& w, const Rows<double>& rw, int i, int r, int d) {
   for (int k = 0; k < rw.list_n[i]; k++)
-    if (rw.list[i * n_halves(w.t) + k] == d) return rw.J[r * w.t.nv + d];
+    if (block_dofs(w.t, rw, i)[k] == d) return rw.J[r * w.t.nv + d];
   return 0;
 }
 static double dot_J(const World& w, const Rows<double>& rw, int i, int r, const double* v) {
   double sum = 0;
   for (int d = 0; d < w.t.nv; d++) sum += dense_J(w, rw, i, r, d) * v[d];
   return sum;
+}
+
+// how fast what actuator k drives moves: its dof, or b's frame against a's, along or about the axis of the tie
+static double motor_rate(const World& w, const Solved& n, const Moving& m, int k) {
+  const Tree& t = w.t;
+  int tie = t.motor_tie[k];
+  if (tie < 0) return w.x[w.at_v() + t.motor_dof[k]];
+  int a = t.tie_a[tie], b = t.tie_b[tie];
+  const Ties<double>& e = n.s.rw.eq.now;
+  V z = axis(e.R[2 * tie], 2), x_b = e.p[2 * tie + 1], x_a = x_b - tie_shift(t, n.s.tr, tie);
+  if (t.tie_axis[tie] == kSlideAxis) return dot(z, m.velocity(w, b, x_b) - m.velocity(w, a, x_a));
+  // turning: the velocity of points that lie across z from one another
+  V across = vec_normalise(cross(z, std::fabs(z.x) < 0.8 ? V{1, 0, 0} : V{0, 1, 0})), side = cross(z, across);
+  auto turn = [&](int body, V x) { return dot(side, m.velocity(w, body, x + across) - m.velocity(w, body, x)); };
+  return turn(b, x_b) - turn(a, x_a);
 }
 
 // a contact's normal row is the rate of its gap, its tangents the velocity of b against a; a limit's row the rate of its distance
@@ -79,7 +101,8 @@ static void check_J(const World& w, const Solved& n) {
     int r = rw.first_row[i], k = rw.item[i][0];
     double Jv = dot_J(w, rw, i, r, v);
     if (rw.kind[i] == kDryRow) CHECK_NEAR(Jv, v[t.dry_dof[k]], 0);
-    if (rw.kind[i] == kMotorRow) CHECK_NEAR(Jv, n.a.th.gear[t.row_motor[k]] * v[t.motor_dof[t.row_motor[k]]], kRounding);
+    if (rw.kind[i] == kMotorRow)
+      CHECK_NEAR(Jv, n.a.th.gear[t.row_motor[k]] * motor_rate(w, n, m, t.row_motor[k]), kRounding * 10);
     if (rw.kind[i] == kLimitRow) CHECK_NEAR(Jv, m.s.rw.distance[k].tangent, kRounding);
     if (rw.kind[i] != kContactRows) continue;
     CHECK_NEAR(Jv, m.s.rw.gap[k].tangent, kRounding * 10);
@@ -102,8 +125,11 @@ static void check_b(const World& w, const Solved& n) {
     if (rw.kind[i] == kDryRow) CHECK(rw.hi[r] == h * n.a.th.dry_friction[k] && rw.lo[r] == -rw.hi[r]);
     if (rw.kind[i] == kMotorRow) {
       int f = t.bound[t.row_motor[k]];
-      CHECK(rw.lo[r] == h * n.a.th.force_lower[f] && rw.hi[r] == h * n.a.th.force_upper[f]);
-      target = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kMotorRow, k).target;
+      RowValues<double> y = actuator_row(w, n.s, n.a, t.row_motor[k]);
+      bool force = t.actuator[t.row_motor[k]] == kMotor;
+      CHECK(rw.lo[r] == y.lo && rw.hi[r] == y.hi && (!force || y.lo == y.hi));
+      if (f >= 0 && !force) CHECK(rw.lo[r] == h * n.a.th.force_lower[f] && rw.hi[r] == h * n.a.th.force_upper[f]);
+      target = y.target;
     }
     if (rw.kind[i] >= kLimitRow) {
       CHECK(rw.lo[r] == 0 && rw.hi[r] == kUnbounded);
@@ -120,39 +146,11 @@ static void check_b(const World& w, const Solved& n) {
 }
 
 // ---- A and what the impulses do ---------------------------------------------------------------------------------------------
-// x = H^-1 x by elimination with pivots; H is destroyed
-static void solve_dense(Vector H, int n, double* x) {
-  for (int k = 0; k < n; k++) {
-    int p = k;
-    for (int i = k + 1; i < n; i++)
-      if (std::fabs(H[i * n + k]) > std::fabs(H[p * n + k])) p = i;
-    for (int j = 0; j < n; j++) std::swap(H[k * n + j], H[p * n + j]);
-    std::swap(x[k], x[p]);
-    for (int i = k + 1; i < n; i++) {
-      double m = H[i * n + k] / H[k * n + k];
-      for (int j = k; j < n; j++) H[i * n + j] -= m * H[k * n + j];
-      x[i] -= m * x[k];
-    }
-  }
-  for (int i = n - 1; i >= 0; i--) {
-    for (int j = i + 1; j < n; j++) x[i] -= H[i * n + j] * x[j];
-    x[i] /= H[i * n + i];
-  }
-}
-static Vector dense_H(const World& w, const Solved& n) {
-  const Tree& t = w.t;
-  Scratch<double> s(t);
-  Vector H(t.nv * t.nv);
-  mass_matrix(t, n.a.th, s.tr, n.a.in.q, H.data());
-  for (int d = 0; d < t.nv; d++) H[d * t.nv + d] += w.x[w.at_h()] * n.s.tr.D[d];
-  return H;
-}
-
 static void check_A(const World& w, const Solved& n) {
   const Tree& t = w.t;
   const Rows<double>& rw = n.s.rw;
   const Options& o = n.s.o;
-  Vector H = dense_H(w, n), dv(t.nv, 0.0);
+  Vector K = dense_KKT(w, n.a.th, n.s), dv(t.nv, 0.0);
   double h = w.x[w.at_h()];
   auto row = [&](int i, int r) {
     Vector J(t.nv);
@@ -164,7 +162,8 @@ static void check_A(const World& w, const Solved& n) {
     for (int i = first; i < last; i++)
       for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
         Vector X = row(i, r);
-        solve_dense(H, t.nv, X.data());
+        X.resize(t.nv + t.ne, 0.0);
+        solve_dense(K, t.nv + t.ne, X.data());
         for (int d = 0; d < t.nv; d++) dv[d] += X[d] * rw.lam[r];
         for (int j = first; j < last; j++)
           for (int q = rw.first_row[j]; q < rw.first_row[j + 1]; q++) {
@@ -172,7 +171,7 @@ static void check_A(const World& w, const Solved& n) {
             if (q == r) {
               bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
               if (normal) soft = o.recovery * rw.soft[rw.item[i][0]] / (h * h);
-              if (rw.kind[i] == kMotorRow) soft = fixed_row(t, n.a.th, n.s.tr.q, n.a.in.u, h, kMotorRow, rw.item[i][0]).R;
+              if (rw.kind[i] == kMotorRow) soft = actuator_row(w, n.s, n.a, t.row_motor[rw.item[i][0]]).R;
               double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : joint_lightness(w, n.a.th, rw, i);
               soft += o.relative_softness * scale + o.absolute_softness;
             }
@@ -258,12 +257,13 @@ static void check_mass_form(const World& w, Random& rng) {
 int main() {
   Random rng(24);
   int states[3] = {};
-  for (int trial = 0; trial < 60; trial++) {
+  for (int trial = 0; trial < 90; trial++) {
     Parts parts;
     parts.limits = parts.dry = parts.servos = trial % 3 != 0;
     parts.moving_plane = trial % 7 == 3;
-    World w = random_scene(parts, trial % 2, rng);
+    World w = trial < 60 ? random_scene(parts, trial % 2, rng) : tie_trial(trial, 0.01, rng);
     Asked asked;
+    asked.project = 0;
     asked.iterations = 500, asked.tolerance = 1e-13, asked.relative_softness = trial % 4 ? 1e-6 : 1e-3;
     Solved n(w, asked);
     check_J(w, n), check_b(w, n), check_A(w, n), check_mass_form(w, rng);

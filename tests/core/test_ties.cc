@@ -120,7 +120,8 @@ static void check_lock_adj(const Vector& x, int lock, Random& rng) {
         Pair<double> f(x);
         V d = f.p[1] - f.p[0];
         Force<double> a = zero_force<double>(), b = a;
-        lock_row_adj(f.ties, 0, lock, d, lock_row(f.th, f.ties, 0, lock, d), g[0], vec3_at(&g[1]), vec3_at(&g[4]), a, b, &x_bar[14]);
+        lock_row_adj(f.ties, 0, lock, d, lock_row(f.th, f.ties, 0, lock, d), g[0], vec3_at(&g[1]), vec3_at(&g[4]), a, b,
+                     &x_bar[14]);
         put_bar(x, 0, f, a, x_bar), put_bar(x, 1, f, b, x_bar);
       },
       rng);

@@ -18,9 +18,9 @@ inline std::vector<int> random_locks(int kind, Random& rng) {
   std::vector<int> locks;
   for (int i = 0; i < 3; i++)
     if (rng.below(2)) locks.push_back(i);
-  int turns = rng.below(3);  // none, those of a weld, or alignments
+  int turns = rng.below(4);  // none, those of a weld, or alignments
   if (turns == 1) locks.insert(locks.end(), {kLockTurn, kLockTurn + 1, kLockTurn + 2});
-  if (turns == 2 || locks.empty()) {
+  if (turns >= 2 || locks.empty()) {
     int r = rng.below(3), k = rng.below(2);
     locks.push_back(kLockAlign + 2 * r + k);
     if (rng.below(2)) locks.push_back(kLockAlign + 2 * ((r + 1) % 3) + rng.below(2));
@@ -122,18 +122,23 @@ inline void place_ties(World& w, double off, Random& rng) {
   }
 }
 
-// a servo in `s` moves both ways with the same force
-inline void even_servos(World& w) {
+// a servo moves both ways with the same force, some with more than they need; some are almost where they want to be
+inline void place_servos(World& w, Random& rng) {
   Params<double> th = w.theta();
-  for (int k = 0; k < w.t.nu; k++)
-    if (w.t.actuator[k] == kServo) th.force_lower[w.t.bound[k]] = -th.force_upper[w.t.bound[k]];
+  for (int k = 0; k < w.t.nu; k++) {
+    if (w.t.actuator[k] != kServo) continue;
+    int i = w.t.bound[k];
+    th.force_upper[i] *= rng.below(2) ? 1 : 1000, th.force_lower[i] = -th.force_upper[i];
+    double x = w.t.motor_q[k] < 0 ? 0 : w.x[w.t.motor_q[k]];
+    if (rng.below(2)) w.x[w.at_u() + k] = th.gear[k] * x + rng.uniform(-0.05, 0.05);
+  }
 }
 
 inline World tie_scene(const Parts& parts, const TieParts& ties, int form, Random& rng) {
   Structure s = scene_structure(parts, form, rng);
   add_ties(s, ties, rng);
   World w = scene_world(s, parts, rng);
-  place_ties(w, ties.off, rng), even_servos(w);
+  place_ties(w, ties.off, rng), place_servos(w, rng);
   return w;
 }
 

@@ -17,7 +17,7 @@ from tests.gradients.constraint_scenes import ALONE, DRIVEN, HINGE_AXIS, POSITIO
 from tests.gradients.contact_scenes import step_with_info
 from tests.gradients.scenes import ARTICULATED, SPARSE
 
-# Promised; measured 1e-10 and 3e-6, in rollouts 1e-9 and 2e-5.
+# Promised; measured 1e-10 and 2e-5: the worst are differences of projections, which lose digits (see DOUBT).
 MEDIAN, WORST, KINKS = 1e-7, 1e-4, 0.02
 # A projection divides errors, of 1e-16, by the step size: differences are in more doubt than those of contacts.
 DOUBT = 1e-4
@@ -118,7 +118,6 @@ def check(scenes, seed, function=step, modes=BOTH, count=COUNT, form=-1, options
         sims = {mode: cs.Simulator(some.model, gradient=mode, **(options or {})) for mode in modes}
         cases += contact.compare(scene, some, sims, function=function, most_doubt=most_doubt, **compared)
     found = contact.summary(cases)
-    print(found)
     assert found.median < MEDIAN, found
     assert found.worst[0].error < WORST, found
     assert found.share <= KINKS, found
@@ -132,7 +131,7 @@ def test_step(scenes, project):
 
 @pytest.mark.full
 @pytest.mark.parametrize("project", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(3, 7))
+@pytest.mark.parametrize("seed", [3, 4])
 def test_step_in_more_worlds(seed, project):
     check(SCENES, seed, count=8 * COUNT, options={"project": project})
 

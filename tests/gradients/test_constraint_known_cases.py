@@ -6,26 +6,18 @@ import pytest
 import torch
 
 import costate as cs
-from tests.gradients.constraint_scenes import SCENES, build, worlds
-from tests.gradients.contact_scenes import step_with_info
+from tests.gradients.constraint_scenes import worlds
 from tests.gradients.differences import error_of_derivative
 from tests.gradients.scenes import generator, normal
+from tests.gradients.test_contact_known_cases import gradients
 from tests.gradients.test_linearize import jacobians_by_differences, tangent_step
 
 G = 9.81
-# Closed forms hold up to the softness that keeps redundant rows solvable, 1e-9 of a row's own.
-CLOSED = 1e-7
 MODES = pytest.mark.parametrize("gradient", ["implicit", "exact"])
 
 
 def tensor(x):
     return torch.tensor(x, dtype=torch.float64, requires_grad=True)
-
-
-def gradients(loss, leaves):
-    """By name; zero where the loss does not depend on a leaf."""
-    found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, retain_graph=True)
-    return {name: torch.zeros_like(x) if g is None else g for (name, x), g in zip(leaves.items(), found)}
 
 
 def close(found, wanted, tolerance):
@@ -90,11 +82,13 @@ def four_bar(closing, masses, control=0.3):
     return scene
 
 
+AT = {"pos": (0.35, 0, 0.1), "pos_b": (0, 0, 0.3)}
+LEVEL = {**AT, "quat_b": (1, 0, 0, 0)}
 CLOSINGS = {
-    "two rows": lambda s: s.add_lock("coupler", "rocker", x=True, z=True, pos=(0.35, 0, 0.1), pos_b=(0, 0, 0.3), quat_b=(1, 0, 0, 0)),
-    "hinge": lambda s: s.add_hinge("coupler", "rocker", axis=(0, 1, 0), pos=(0.35, 0, 0.1), pos_b=(0, 0, 0.3), quat_b=(1, 0, 0, 0)),
-    "point": lambda s: s.add_point("coupler", "rocker", pos=(0.35, 0, 0.1), pos_b=(0, 0, 0.3)),
-}  # fmt: skip
+    "two rows": lambda scene: scene.add_lock("coupler", "rocker", x=True, z=True, **LEVEL),
+    "hinge": lambda scene: scene.add_hinge("coupler", "rocker", axis=(0, 1, 0), **LEVEL),
+    "point": lambda scene: scene.add_point("coupler", "rocker", **AT),
+}
 
 
 def turn_four_bar(closing, gradient, project, steps=100):
@@ -186,115 +180,7 @@ def test_impulses_between_bodies_change_no_momentum(gradient):
             assert grad.abs().max() < 1e-9
 
 
-# ---- 2: servos ------------------------------------------------------------------------------------------------------
-PLACE = 0.3  # rad or m, where the dof is
-MOUNTS = ("revolute", "prismatic", "planar x", "planar turn", "hinge", "slide", "hinge between two")
-
-
-def mount(kind, **servo):
-    """A body that one dof moves, at PLACE, and a servo on it: model, q, the dof in v, whether it turns."""
-    scene, body = cs.Scene(gravity=(0, 0, 0)), {"mass": 1.7, "inertia": (0.2, 0.3, 0.4)}
-    turns = kind in ("revolute", "planar turn", "hinge", "hinge between two")
-    at, turn = (
-        ((0, 0, 0) if turns else (0, 0, PLACE)),
-        ((math.cos(PLACE / 2), 0, 0, math.sin(PLACE / 2)) if turns else (1, 0, 0, 0)),
-    )
-    if kind in ("revolute", "prismatic"):
-        joint = (cs.Revolute if turns else cs.Prismatic)((0, 0, 1), initial=PLACE)
-        on, dof, v = scene.add_body("body", joint=joint, **body), 0, 0
-    elif kind.startswith("planar"):
-        dof = v = 2 if turns else 0
-        on = scene.add_body("body", joint=cs.Planar(initial=[PLACE * (i == dof) for i in range(3)]), **body)
-    else:
-        dof, v, other = 0, 5 if turns else 2, None
-        if kind == "hinge between two":
-            other, v = scene.add_body("other", joint=cs.Free(), **body), 11
-        scene.add_body("body", joint=cs.Free(initial=(*at, *turn)), **body)
-        on = (scene.add_hinge if turns else scene.add_slide)(other, "body", pos_b=(0, 0, 0), quat_b=(1, 0, 0, 0))
-    scene.add_servo(on, dof=dof, **servo)
-    return scene.build(), v, turns
-
-
-REGIMES = {
-    "free": {"gain": 20.0, "max_force": 1e3, "max_speed": 10.0},
-    "as fast as it may": {"gain": 20.0, "max_force": 1e3, "max_speed": 0.4},
-    "as strong as it can": {"gain": 20.0, "max_force": 2.0, "max_speed": 10.0},
-}
-
-
-@pytest.mark.parametrize("u", [1.1, -0.5], ids=["forwards", "backwards"])
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("kind", MOUNTS)
-@MODES
-def test_servo(gradient, kind, regime, u):
-    """gear v+ is gain (u - gear x), or at most max_speed, or what h max_force makes of v; with the gradients of exactly that."""
-    model, at, turns = mount(kind, gear=1.5, **REGIMES[regime])
-    sim, params = cs.Simulator(model, gradient=gradient), model.params(requires_grad=True)
-    state, h, control = sim.initial_state(), tensor(0.01), tensor([u])
-    v = state.v.clone()
-    v[at] = 0.2
-    v.requires_grad_()
-    relative = (lambda x: x[11] - x[5]) if kind == "hinge between two" else (lambda x: x[at])
-    y = relative(sim.step(cs.State(state.q, v), control, params, dt=h).v)
-
-    size = params["inertia"][..., 2] if turns else params["mass"]
-    lightness = (1 / size).sum()
-    gear, off = params["gear"][0], control[0] - params["gear"][0] * PLACE
-    force = params["force_upper" if off > 0 else "force_lower"][0]
-    wanted = {
-        "free": params["gain"][0] * off / gear,
-        "as fast as it may": params["max_speed"][0] * off.sign() / gear,
-        "as strong as it can": relative(v) + h * gear * force * lightness,
-    }[regime]
-    assert y.item() == pytest.approx(wanted.item(), rel=CLOSED)
-    names = ("gain", "max_speed", "force_lower", "force_upper", "gear", "mass", "inertia", "damping", "armature")
-    leaves = {"v": v, "control": control, "dt": h, **{name: params[name] for name in names[:7]}}
-    found, wanted = gradients(y, leaves), gradients(wanted, leaves)
-    for name, grad in wanted.items():
-        torch.testing.assert_close(found[name], grad, rtol=1e-6, atol=1e-6, msg=lambda m, name=name: f"{name}: {m}")
-    some = {"free": "gain", "as fast as it may": "max_speed", "as strong as it can": "force_upper" if u > 0 else "force_lower"}
-    assert found[some[regime]].abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("u", [3.4, -3.0, 9.5, -20.0, 100.0])
-def test_a_hinge_turns_on_beyond_half_a_turn(u):
-    """Of all angles that the hinge may have the one nearest to the target counts."""
-    model, at, _ = mount("hinge", gain=5.0, max_force=1e3, max_speed=30.0, gear=0.8)
-    q = model.integrate(torch.tensor(model.q0), torch.tensor([0, 0, 0, 0, 0, 3.0 - PLACE], dtype=torch.float64))
-    control, params = tensor([u]), model.params(requires_grad=("gear", "gain"))
-    y = cs.Simulator(model).step(cs.State(q, torch.zeros(6, dtype=torch.float64)), control, params).v[at]
-    x = 3.0 + 2 * math.pi * round((u / 0.8 - 3.0) / (2 * math.pi))
-    assert abs(u / 0.8 - x) <= math.pi
-    wanted = params["gain"][0] * (control[0] - params["gear"][0] * x) / params["gear"][0]
-    assert y.item() == pytest.approx(wanted.item(), rel=CLOSED)
-    leaves = {"control": control, "gear": params["gear"], "gain": params["gain"]}
-    found, wanted = gradients(y, leaves), gradients(wanted, leaves)
-    for name, grad in wanted.items():
-        assert close(found[name], grad, CLOSED), name
-
-
-@MODES
-def test_a_servo_that_presses_on_the_ground(gradient):
-    """It cannot get on: the ground bears  h (m g + max_force), and nothing depends on its gain, speed or target."""
-    scene = cs.Scene()
-    scene.add_ground()
-    scene.add_body("foot", joint=cs.Free(), pos=(0, 0, 0.1), shapes=cs.Sphere(0.1, mass=2.0))
-    scene.add_slide(None, "foot", name="press")
-    scene.add_servo("press", gain=30.0, max_force=7.0, max_speed=1.0)
-    model, h = scene.build(), 0.01
-    sim, params, control = cs.Simulator(model, h, gradient=gradient), model.params(requires_grad=True), tensor([-0.5])
-    after, info = sim.step(sim.initial_state(), control, params, info=True)
-    impulse = info.contacts.impulse[0, 2]
-    assert impulse.item() == pytest.approx(h * (2.0 * G + 7.0), rel=CLOSED)
-    assert after.v.abs().max() < 1e-7
-    found = gradients(impulse, {**params, "control": control})
-    assert found["force_lower"].item() == pytest.approx(-h, rel=CLOSED)
-    assert found["mass"].item() == pytest.approx(h * G, rel=CLOSED)
-    for name in ("gain", "max_speed", "force_upper", "control", "tie_pos"):
-        assert found[name].abs().max() < 1e-6, name
-
-
-# ---- 3: functions of the configuration ------------------------------------------------------------------------------
+# ---- 2: functions of the configuration ------------------------------------------------------------------------------
 SOME = ("point", "weld", "hinge", "slide", "distance", "lock z rx rz", "lock ry", "loop", "chain", "couplings")
 
 
@@ -358,7 +244,7 @@ def test_project_to_a_sphere():
         torch.testing.assert_close(a[name], grad, rtol=1e-7, atol=1e-8, msg=lambda m, name=name: f"{name}: {m}")
 
 
-# ---- 4: steps, rollouts, linearisations and torch's transforms ------------------------------------------------------
+# ---- 3: steps, rollouts, linearisations and torch's transforms ------------------------------------------------------
 @pytest.mark.parametrize("substeps", [1, 3])
 @pytest.mark.parametrize("project", [0, 2])
 @MODES
@@ -424,9 +310,11 @@ def test_linearize(scene, project):
 def test_gradcheck(gradient, project):
     """Whole Jacobians of a hinge that a servo drives, with a coupled limb, by everything."""
     scene = cs.Scene()
-    scene.add_body("arm", joint=cs.Ball(damping=0.1), pos=(0, 0, 1), mass=0.5, com=(0.01, 0, -0.2), inertia=(0.02, 0.02, 0.01))
-    scene.add_body("hand", joint=cs.Revolute((0, 1, 0.1)), parent="arm", pos=(0, 0, -0.4), mass=0.3, inertia=(0.01, 0.01, 0.01))
-    scene.add_body("door", joint=cs.Free(), pos=(0.3, 0, 0.8), mass=1.0, com=(0.1, 0, 0), inertia=(0.03, 0.04, 0.05))
+    arm = {"mass": 0.5, "com": (0.01, 0, -0.2), "inertia": (0.02, 0.02, 0.01)}
+    soft = {"damping": 0.1, "armature": 0.01}
+    scene.add_body("arm", joint=cs.Ball(**soft), pos=(0, 0, 1), **arm)
+    scene.add_body("hand", parent="arm", joint=cs.Revolute((0, 1, 0.1), **soft), pos=(0, 0, -0.4), **arm)
+    scene.add_body("door", joint=cs.Free(**soft), pos=(0.3, 0, 0.8), mass=1.0, com=(0.1, 0, 0), inertia=(0.03, 0.04, 0.05))
     scene.add_hinge(None, "door", pos=(0.3, 0, 0.8), axis=(0.1, 0, 1))
     scene.add_distance("hand", "door", pos=(0, 0, -0.1), pos_b=(0.2, 0, 0.1))
     scene.add_coupling("hand", coefficients=(0.1,), softness=1e-3)

@@ -75,7 +75,7 @@ LINK = 0.1  # m
 
 
 def chain(n: int, start: float, *, maximal: bool, kind: str = "hinge", middle: bool = False, fixed: bool = True) -> cs.Model:
-    """n links of 0.1 m that hang straight from the origin, turned by `start` about y (and shaken out of the plane for "point").
+    """n links of 0.1 m that hang straight from the origin, turned by `start` about y.
 
     kind: "hinge" constraints as revolute joints, or "point" as ball joints. middle: bodies have their origins in their
     middles instead of at their upper ends. fixed: its upper end hangs on the world; else it floats without gravity.
@@ -100,6 +100,15 @@ def chain(n: int, start: float, *, maximal: bool, kind: str = "hinge", middle: b
             scene.add_body(name, parent=parent, joint=joint, pos=(0, 0, -LINK if i else -lift), **body)
         parent = name
     return scene.build()
+
+
+def spin(model: cs.Model, start: float, rate: float) -> np.ndarray:
+    """v of such a chain that turns about the vertical as one, at `rate` (rad/s)."""
+    own = rotate(turn((0, 1, 0), start) * CONJ, (0, 0, rate))  # in the links' axes
+    if model.nv != 6 * model.nb:
+        return np.concatenate([own, np.zeros(model.nv - 3)])
+    p = cs.kinematics(model, np.array(model.q0)).position
+    return np.concatenate([np.concatenate([np.cross((0, 0, rate), x), own]) for x in p])
 
 
 # ---- one free direction --------------------------------------------------------------------------------------------

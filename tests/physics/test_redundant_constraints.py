@@ -35,7 +35,9 @@ def pendulum(*extra: str) -> cs.Model:
 
 
 @pytest.mark.parametrize("project", [0, 1, 2])
-@pytest.mark.parametrize("extra", [("hinge",), ("point",), ("turned hinge",), ("shifted hinge",), ("hinge", "point", "turned hinge")])
+@pytest.mark.parametrize(
+    "extra", [("hinge",), ("point",), ("turned hinge",), ("shifted hinge",), ("hinge", "point", "turned hinge")]
+)
 def test_doubled_constraints_are_harmless(extra, project):
     one, two = (run(m, 500, dt=0.002, project=project) for m in (pendulum(), pendulum(*extra)))
     assert np.abs(one.q - one.q[0]).max() > 0.5

@@ -1,4 +1,4 @@
-"""Servos (paper B): programmed speed, exponential approach, never more than their force; on joints, hinge and slide constraints."""
+"""Servos (paper B): programmed speed, exponential approach, never more than their force; on joints and on constraints."""
 
 import math
 
