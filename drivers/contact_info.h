@@ -62,7 +62,7 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
     for (int l = 0; l < g.count; l++) {
       if (!alive[l]) continue;
       E* to = c.rows.data + ((g.first + l) * n_rows + joint_rows(t) + t.shown_row[r]) * kRowNumbers;
-      to[0] = lane(rw.eq.lam[r], l), to[1] = E(2), to[2] = lane(rw.eq.now.phi[r], l);
+      to[0] = lane(rw.eq.total[r], l), to[1] = E(2), to[2] = lane(rw.eq.now.phi[r], l);
     }
   if (!rw.count[0]) return;
   natural_residual(rw, c.options);

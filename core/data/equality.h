@@ -25,9 +25,11 @@ template <class T> struct Equality {
   T *J, *Y, *W;         // [item_J] J; left and right half of J H^-1 J^T                                              by equality
   T* L;                 // [diag_adr] A = L D L^T: unit triangles, 1 / D on the diagonals                            by equality
   T* plain;             // [6 ne] scratch: L D of the column that is eliminated
-  T* lam;               // [ne] impulses                                                                             by constrain
-  T *y, *x;             // [ne], [nv] scratch
-  T *v, *mu;    // [project + 1, nv], [project, ne] velocities before each projection, its impulses              by project
+  T* A_rr;  // [ne] diagonal of A                                                                        by equality_factor
+  T *lam,
+      *total;  // [ne] impulses; with those of the projections                                                                             by constrain
+  T *y, *x;    // [ne], [nv] scratch
+  T *v, *mu;   // [project + 1, nv], [project, ne] velocities before each projection, its impulses              by project
   Trace<T> at;  // only kinematics: where the projections start                                              by project
 };
 
@@ -56,8 +58,8 @@ template <class T> CS_FN Equality<T> equality_map(const Tree& t, int project, Ar
   e.b = m.template take<T>(ne);
   e.softness = m.template take<T>(ne), e.floor = m.template take<T>(ne);
   e.J = m.template take<T>(numbers), e.Y = m.template take<T>(numbers), e.W = m.template take<T>(numbers);
-  e.L = m.template take<T>(t.diag_adr[t.n_item]), e.plain = m.template take<T>(6 * ne);
-  e.lam = m.template take<T>(ne), e.y = m.template take<T>(ne), e.x = m.template take<T>(t.nv);
+  e.L = m.template take<T>(t.diag_adr[t.n_item]), e.plain = m.template take<T>(6 * ne), e.A_rr = m.template take<T>(ne);
+  e.lam = m.template take<T>(ne), e.total = m.template take<T>(ne), e.y = m.template take<T>(ne), e.x = m.template take<T>(t.nv);
   e.v = m.template take<T>(project ? (project + 1) * t.nv : 0), e.mu = m.template take<T>(project * ne);
   if (project) e.at = trace_map(t, m);
   return e;

@@ -62,7 +62,7 @@ template <class T> struct Rows {
   T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
   T *history, *took,
       *damped;  // [events + 1, rows] lam before each sweep or Newton step, [events] part of it that a lane took; its sigma  by relax
-  int* event;      // [events + 1] 0 end, 1 sweep, 2 Newton step                                    by relax
+  int* event;      // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                                    by relax
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add               by step, constrain
   Status<T>* status;
   Equality<T> eq;
@@ -94,7 +94,7 @@ CS_FN int max_blocks(const Tree& t) { return joint_rows(t) + t.max_slots; }
 CS_FN int max_A(const Tree& t) { return max_rows(t) * max_rows(t); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
-  return o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
+  return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
 }
 
 // no adjoint: memory.   keep: also what the adjoint of the iterations needs

@@ -107,6 +107,15 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
     newton_steps(rw, o, res, done, events);
     done = select(res > tol, done, T(1));
   }
+  auto open = res > tol;
+  if (o.polish && any(open)) {
+    remember(rw, events);
+    inside(rw, o, open);
+    if (rw.history) rw.took[events] = select(open, T(1), T(0)), rw.event[events] = 3;
+    events++;
+    T now = natural_residual(rw, o);
+    res = select(open, now, res);
+  }
   remember(rw, events);
   if (rw.history) rw.event[events] = 0;
   rw.status->residual = res, rw.status->sweeps = sweeps;
@@ -120,6 +129,10 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
     const T *before = rw.history + e * n, *after = before + n;
     if (rw.event[e] == 1) {
       for (int s = 0; s < rw.count[2]; s++) sweep_adj(rw, o, s, before, after, rw.took[e], rb, rw.delta);
+      continue;
+    }
+    if (rw.event[e] == 3) {
+      inside_adj(rw, o, before, rw.took[e], rb);
       continue;
     }
     for (int r = 0; r < n; r++) rw.lam[r] = before[r];

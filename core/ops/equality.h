@@ -68,21 +68,25 @@ template <class T> CS_FN void coupling_row_adj(const Tree& t, const Params<T>& t
   }
 }
 
-// no adjoint: a part of equality.   J of item i
+// item_J: J of item i.   slope: of a coupling's second coordinate. What slides does not turn, what only turns does not push: half of a dot is known to be zero
 template <class T> CS_OP void item_J(const Tree& t, const Trace<T>& tr, const Equality<T>& e, int i, T slope) {
   Item it = item_at(t, i);
   const int* sign = t.item_sign + t.item_list_adr[i];
+  int c = t.item[i] - t.n_tie;
   for (int k = 0; k < it.m; k++) {
     int d = it.list[k];
+    bool turning = dof_turns(t, d);
+    const Force<T>* F = (sign[k] > 0 ? e.now.F_b : e.now.F_a) + it.row;
+    Motion<T> S = tr.S[d];
+    if (sign[k] < 0) S = {-S.w, -S.v};
     for (int r = 0; r < it.n; r++) {
-      T& J = e.J[it.J + r * it.m + k];
-      J = sign[k] > 0 ? dot(tr.S[d], e.now.F_b[it.row + r]) : sign[k] < 0 ? -dot(tr.S[d], e.now.F_a[it.row + r]) : T(0);
+      T J = T(0);
+      if (sign[k] && turning) J = t.lock[it.row + r] >= kLockTurn ? dot(S.w, F[r].n) : dot(S, F[r]);
+      if (sign[k] && !turning && t.lock[it.row + r] < kLockTurn) J = dot(S.v, F[r].f);
+      e.J[it.J + r * it.m + k] = J;
     }
-  }
-  int c = t.item[i] - t.n_tie;
-  for (int k = 0; c >= 0 && k < it.m; k++) {
-    if (it.list[k] == t.coupling_dof[2 * c]) e.J[it.J + k] += T(1);
-    if (it.list[k] == t.coupling_dof[2 * c + 1]) e.J[it.J + k] += slope;
+    if (c >= 0 && d == t.coupling_dof[2 * c]) e.J[it.J + k] += T(1);
+    if (c >= 0 && d == t.coupling_dof[2 * c + 1]) e.J[it.J + k] += slope;
   }
 }
 // adjoint: S_bar; V_a, V_b: bars of the wrenches; returns slope_bar

@@ -104,10 +104,14 @@ template <class T> CS_OP void item_block(const Equality<T>& e, const Item& j, co
   }
 }
 
+// What a pivot of a row that others already hold may be, over its A_rr: below it is rounding
+template <class E> constexpr E kPivotRounding = sizeof(E) == 8 ? E(1e-14) : E(8e-6);
+
 // no adjoint: see above.   a block on the diagonal in place: unit lower triangle, 1 / D on the diagonal. No pivot of A = B + R can be below R
-template <class T> CS_OP void diag_factor(T* L, int n, const T* softness, const T* floor) {
+template <class T> CS_OP void diag_factor(T* L, int n, const T* softness, const T* floor, const T* A_rr) {
+  T rounding = T(kPivotRounding<ElementOf<T>>);
   for (int c = 0; c < n; c++) {
-    T inv = T(1) / max(L[c * n + c], softness[c] + floor[c]);
+    T inv = T(1) / max(L[c * n + c], max(softness[c] + floor[c], rounding * A_rr[c]));
     L[c * n + c] = inv;
     for (int r = c + 1; r < n; r++) {
       T x = L[r * n + c], l = x * inv;
@@ -163,12 +167,12 @@ template <class T> CS_OP void equality_factor(const Tree& t, const Trace<T>& tr,
     Item it = item_at(t, i);
     T* A = e.L + t.diag_adr[i];
     item_block(e, it, it, A);
-    for (int r = 0; r < it.n; r++) A[r * (it.n + 1)] += e.softness[it.row + r] + e.floor[it.row + r];
+    for (int r = 0; r < it.n; r++) e.A_rr[it.row + r] = A[r * (it.n + 1)] += e.softness[it.row + r] + e.floor[it.row + r];
     for (int f = t.fill_adr[i]; f < t.fill_adr[i + 1]; f++) item_block(e, item_at(t, t.fill_item[f]), it, e.L + t.fill_block[f]);
   }
   for (int i = 0; i < t.n_item; i++) {
     int r = t.item_row[i], n = t.item_row[i + 1] - r;
-    diag_factor(e.L + t.diag_adr[i], n, e.softness + r, e.floor + r);
+    diag_factor(e.L + t.diag_adr[i], n, e.softness + r, e.floor + r, e.A_rr + r);
     switch (n) {
       case 1: eliminate<1>(t, e, i); break;
       case 2: eliminate<2>(t, e, i); break;

@@ -42,6 +42,41 @@ template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o)
   return residual_of(rw, o, rw.lam, rw.y);
 }
 
+// inside: lambda moved to its bounds and into its cones, in lanes where `open`.   Newton steps know neither
+template <class T, class M> CS_OP void inside(const Rows<T>& rw, const Options& o, M open) {
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i];
+    T* lam = rw.lam + r;
+    lam[0] = select(open, min(max(lam[0], rw.lo[r]), rw.hi[r]), lam[0]);
+    if (rw.kind[i] != kContactRows) continue;
+    T p = lam[1], q = lam[2];
+    cone_project(o, p, q, rw.block_mu[i] * lam[0]);
+    lam[1] = select(open, p, lam[1]), lam[2] = select(open, q, lam[2]);
+  }
+}
+// adjoint, in place on rb.lam.   before: lambda before it; took: 1 where it was done
+template <class T> CS_OP void inside_adj(const Rows<T>& rw, const Options& o, const T* before, T took, const RowBars<T>& rb) {
+  auto done = took > T(0);
+  T zero = T(0);
+  for (int i = 0; i < rw.count[0]; i++) {
+    int r = rw.first_row[i];
+    const T* lam = before + r;
+    T* g = rb.lam + r;
+    if (rw.kind[i] == kContactRows) {
+      T n = max(lam[0], zero);
+      Cone<T> c = cone_slope(o, lam[1], lam[2], rw.block_mu[i] * n);
+      T size_bar = select(done, fma(c.cx, g[1], c.cy * g[2]), zero), x = fma(c.Pxx, g[1], c.Pxy * g[2]),
+        y = fma(c.Pxy, g[1], c.Pyy * g[2]);
+      rb.block_mu[i] = fma(n, size_bar, rb.block_mu[i]);
+      g[0] = fma(rw.block_mu[i], size_bar, g[0]);
+      g[1] = select(done, x, g[1]), g[2] = select(done, y, g[2]);
+    }
+    auto low = done & (lam[0] < rw.lo[r]), high = done & (lam[0] > rw.hi[r]);
+    rb.lo[r] += select(low, g[0], zero), rb.hi[r] += select(high, g[0], zero);
+    g[0] = select(low | high, zero, g[0]);
+  }
+}
+
 // A contact's tangents at lambda: the cone's slope, and what its size is worth
 template <class T> struct Slide {
   Cone<T> c;

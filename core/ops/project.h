@@ -2,7 +2,7 @@
 //
 //   repeat: q' = q (+) h v+,  (J H^-1 J^T + R) mu = -phi(q') / h,  v+ += H^-1 J^T mu          J, H, R of the step's start
 // q+ = q (+) h v+ still holds. With J of the start, as SHAKE has it (Ryckaert et al. 1977), a swinging chain keeps its energy, which a projection
-// of positions alone, or along J of the end, would lose. Rows with softness of their own are left as they are.
+// of positions alone, or along J of the end, would lose. Rows with softness of their own, or far off, are left as they are.
 // saves: v, mu.   kinks: those of ties
 #pragma once
 #include "constrain.h"
@@ -10,6 +10,15 @@
 #include "kinematics.h"
 
 CS_BEGIN
+
+// Errors above this, m or rad, are more than a step's drift: such rows are left to the recovery of the next steps. A constraint that
+// cannot be reached would make the projection run away
+constexpr double kFarOff = 0.1;
+
+// no adjoint: chosen like a feature.   is row r, whose error is known, projected?
+template <class T> CS_FN auto is_projected(const Equality<T>& e, int r) {
+  return (!(e.softness[r] > T(0))) & (abs(e.after.phi[r]) < T(ElementOf<T>(kFarOff)));
+}
 
 // no adjoint: a part of project and project_adj.   errors at q (+) h v, in e.after
 template <class T>
@@ -36,14 +45,16 @@ template <class T> CS_OP void errors_to_frames(const Tree& t, const Params<T>& t
 
 template <class T>
 CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, int steps, T* v_next) {
+  for (int r = 0; r < t.ne; r++) e.total[r] = e.lam[r];
   for (int s = 0; s < steps; s++) {
     T *v = e.v + s * t.nv, *mu = e.mu + s * t.ne;
     for (int d = 0; d < t.nv; d++) v[d] = v_next[d];
     errors_after(t, th, tr, e, h, v);
-    for (int r = 0; r < t.ne; r++) mu[r] = select(e.softness[r] > T(0), T(0), -e.after.phi[r] / h);
+    for (int r = 0; r < t.ne; r++) mu[r] = select(is_projected(e, r), -e.after.phi[r] / h, T(0));
     equality_solve(t, e, mu);
     equality_response(t, tr, e, mu, e.x);
     for (int d = 0; d < t.nv; d++) v_next[d] += e.x[d];
+    for (int r = 0; r < t.ne; r++) e.total[r] += mu[r];
   }
 }
 // adjoint: v_bar of v+ after the projection on entry, before it on return. Adds to rb.eq.J, rb.eq.R, bar (about the start's trace), th_bar, h_bar.
@@ -73,7 +84,7 @@ template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, co
     errors_after(t, th, tr, e, h, v);
     bars_clear(t, eb.at);
     for (int r = 0; r < t.ne; r++) {
-      T w = select(e.softness[r] > T(0), T(0), eb.w[r] / h);
+      T w = select(is_projected(e, r), eb.w[r] / h, T(0));
       eb.phi[r] = -w;
       h_bar = fma(w / h, e.after.phi[r], h_bar);
     }

@@ -204,20 +204,35 @@ template <class T> CS_FN T motor_place(const Tree& t, const Params<T>& th, const
   return t.motor_q[k] < 0 ? T(0) : q[t.motor_q[k]];
 }
 
+// Relative softness of a servo's row, at least: servos that move legs against feet that stick would contradict each other at the slightest error,
+// until some of them give up. It costs one part in ten million of the speed that a servo's impulse is worth
+constexpr double kServoSoftness = 1e-7;
+
+// no adjoint: a part of motor_rows and motor_rows_adj.   softness over lightness of actuator k's row
+CS_FN double motor_softness(const Tree& t, const Options& o, int k) {
+  return t.actuator[k] == kServo && o.relative_softness < kServoSoftness ? kServoSoftness : o.relative_softness;
+}
+
+// no adjoint: as motor_softness.   lightness of what actuator k drives
+template <class T> CS_FN T motor_lightness(const Tree& t, const Params<T>& th, int k) {
+  int tie = t.motor_tie[k];
+  return tie < 0 ? dof_lightness(t, th, t.motor_dof[k])
+                 : pair_lightness(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis);
+}
+
 // motor_rows: block i, an actuator that is a row, on a dof or on a tie
 template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                          const RowInputs<T>& in, const Options& o, int i) {
   using E = ElementOf<T>;
   int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
   const int* list = rw.list + i * t.nv;
-  T *J = rw.J + r * t.nv, floor;
+  T* J = rw.J + r * t.nv;
   TieAxisRow<T> a;
   if (tie >= 0) a = tie_axis(t, tr, rw.eq.now, tie);
   RowValues<T> y = motor_row(t, th, motor_place(t, th, tr.q, in.u, k, tie >= 0 ? a.x : T(0)), in.u, in.h, k);
   if (tie < 0) {
     for (int j = 0; j < rw.list_n[i]; j++) J[list[j]] = T(0);
     J[d] = y.J;
-    floor = joint_floor(t, th, o, d);
   } else {
     int tree = tree_of_b(t, rw, i);
     block_sigma(t, rw, i);
@@ -225,9 +240,8 @@ template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, con
       int c = list[j];
       J[c] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
     }
-    T light = pair_lightness(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis);
-    floor = fma(T(E(o.relative_softness)), light, T(E(o.absolute_softness)));
   }
+  T floor = fma(T(E(motor_softness(t, o, k))), motor_lightness(t, th, k), T(E(o.absolute_softness)));
   rw.b[r] = row_dot(t, rw, i, J, rw.v_star) + y.target;
   rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R + floor;
 }
@@ -237,7 +251,7 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
   int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
   const int* list = rw.list + i * t.nv;
   const T* J_bar = rb.J + r * t.nv;
-  T x_bar = T(0), floor_bar = T(ElementOf<T>(o.relative_softness)) * rb.R[r];
+  T x_bar = T(0), floor_bar = T(ElementOf<T>(motor_softness(t, o, k))) * rb.R[r];
   RowValues<T> y_bar = {T(0), -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
   if (tie < 0) {
     y_bar.J = J_bar[d];

@@ -191,7 +191,7 @@ inline void step_at(const World& w, const Duals& x, const double* solution, Scra
   if (!constrained(t) || !s.rw.count[0]) return;
   int n = s.rw.count[1];
   for (int r = 0; r < n; r++) s.rw.lam[r] = solution[r];
-  natural_residual(s.rw, s.o), newton(s.rw, s.o);
+  natural_residual(s.rw, s.o), newton(s.rw, s.o, Dual<double>(0));
   for (int r = 0; r < n; r++) s.rw.lam[r] += s.rw.delta[r];
   Duals dv(t.nv, Dual<double>(0));
   for (int i = 0; i < s.rw.count[0]; i++)

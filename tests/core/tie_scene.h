@@ -142,6 +142,19 @@ inline World tie_scene(const Parts& parts, const TieParts& ties, int form, Rando
   return w;
 }
 
+// an arm of hinges and slides that holds on to the world at its other end, with two free bodies on it and coupled joints. Nothing is redundant
+inline World closed_arm(int form, Random& rng) {
+  Structure s;
+  s.form = form;
+  for (int b = 0; b < 7; b++) s.parent.push_back(b - 1), s.joint.push_back(b % 3 == 1 ? kPrismatic : kRevolute);
+  for (int b = 0; b < 2; b++) s.parent.push_back(-1), s.joint.push_back(kFree);
+  add_tie(s, -1, 6, {0, 1, 2}), add_tie(s, 6, 7, {0, 1, 2, 8, 9}, kHingeAxis), add_tie(s, 8, 7, {3});
+  s.coupling_dof1 = {0, 2}, s.coupling_dof2 = {1, -1};
+  World w(s, true, rng);
+  place_ties(w, 0.1, rng);
+  return w;
+}
+
 // a scene's trial: which parts it has changes from one to the next
 inline World tie_trial(int trial, double off, Random& rng) {
   Parts parts;

@@ -59,13 +59,12 @@ def swing(pendulum, h, gradient, time=0.6):
 
 @MODES
 def test_pendulum_in_maximal_coordinates(gradient):
-    """Both integrators are of first order: they differ in proportion to the step, and what is extrapolated agrees."""
+    """Angle and derivatives differ by 8e-6 at 1 ms and fourfold at 2 ms: SHAKE follows the revolute joint."""
     far, near = ([swing(p, h, gradient) for p in (reduced_pendulum, maximal_pendulum)] for h in (2e-3, 1e-3))
     apart = [(a - b).abs() / a.abs() for a, b in (far, near)]
-    assert apart[1].max() < 5e-3, apart
-    limits = [2 * n - f for f, n in zip(far, near)]
-    assert close(limits[1], limits[0], 1e-4), limits
-    assert (limits[0].abs() > 1e-2).all()
+    assert apart[1].max() < 2e-5, apart
+    assert (apart[0] / apart[1]).min() > 3.5, apart
+    assert (near[0].abs() > 1e-2).all()
 
 
 def four_bar(closing, masses, control=0.3):
@@ -114,7 +113,7 @@ def test_redundant_rows_change_no_gradient(gradient, project, closing):
     (y, wanted), (z, found) = (turn_four_bar(CLOSINGS[c], gradient, project) for c in ("two rows", closing))
     assert abs(y - z) < 1e-9
     for name, grad in wanted.items():
-        assert close(found[name], grad, 1e-7), name
+        assert close(found[name], grad, 1e-10), name  # measured 1e-14
         assert grad.norm() > 1e-3
 
 

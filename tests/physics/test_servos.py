@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import costate as cs
+from examples.servo_robots import arm
 from tests.physics.constraint_scenes import AXIS, BODY, DRIVES, drive
 from tests.physics.contact_scenes import G, look, rotate, run, turn
 
@@ -235,3 +236,36 @@ def test_a_servo_on_a_constraint_pushes_both_bodies(kind):
     impulse = np.concatenate([axis, 0 * axis]) * 5.0 * H if d.turns else np.concatenate([0 * axis, axis]) * 5.0 * H
     np.testing.assert_allclose(momentum, impulse * (not kind.endswith("pair")), atol=1e-9)
     assert np.abs(state.v).max() > 0.01
+
+
+# ---- paper B's arm -------------------------------------------------------------------------------------------------
+REACH = np.array([-0.9, 0.7, -0.8, 1.1])  # rad
+
+
+def test_paper_bs_arm_moves_as_its_servos_are_programmed():
+    """45 degrees/s in every joint once it is up to speed, then the approach with gain 30: every angle as if it were alone."""
+    model, h, speed = arm(), 0.01, math.radians(45)
+    traj = run(model, 300, dt=h, control=REACH)
+    info = cs.Simulator(model, dt=h).step(cs.State(traj.q[:-1], traj.v[:-1]), np.tile(REACH, (300, 1)), info=True)[1]
+    torque = info.rows.impulse / h
+    assert np.abs(torque).max() <= 30.0 * (1 + 1e-12)
+    assert np.abs(torque[0]).max() == pytest.approx(30.0), "it starts with all it has"
+    strong = info.rows.state == FREE
+    wish = np.clip(30.0 * (REACH - traj.q[:-1]), -speed, speed)
+    assert np.abs(traj.v[1:] - wish)[strong].max() < 1e-6
+    assert strong[10:80].all() and strong[100:].all(), "all of its torque only to start, and to brake"
+    np.testing.assert_allclose(np.abs(traj.v[20:60]), speed, rtol=1e-6)
+    np.testing.assert_allclose(traj.q[-1], REACH, atol=1e-6)
+    load = cs.inverse_dynamics(model, traj.q[-1], np.zeros(4), np.zeros(4))
+    np.testing.assert_allclose(torque[-1], load, atol=1e-4)
+
+
+def test_paper_bs_arm_in_maximal_coordinates():
+    """The same way of its tip, to 1e-3 m over 3 s at dt 1e-3, within the same torque."""
+    tips = []
+    for maximal in (False, True):
+        model = arm(maximal=maximal)
+        traj = run(model, 3000, dt=1e-3, control=REACH)
+        tips.append(cs.kinematics(model, traj.q).site_position[:, 0])
+    assert np.abs(tips[1] - tips[0]).max() < 1e-3 and np.abs(tips[1][-1] - tips[0][-1]).max() < 1e-6
+    assert np.abs(tips[0][-1] - tips[0][0]).max() > 0.5 and traj.status.drift < 1e-8
