@@ -41,8 +41,9 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free", "GradientReport", "Info",
-    "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State",
-    "Status", "Trajectory", "Unconstrained", "centre_of_mass", "constraint_error", "energy", "forward_dynamics", "get_num_threads",
-    "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "set_num_threads",
+    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free",
+    "GradientReport", "Info", "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic", "Revolute", "Rows", "Scene",
+    "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained", "centre_of_mass", "constraint_error", "energy",
+    "forward_dynamics", "get_num_threads", "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum",
+    "point_jacobian", "project", "set_num_threads",
 ]  # fmt: skip

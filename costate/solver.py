@@ -29,7 +29,7 @@ class PGS:
     Attributes
     ----------
     iterations : most sweeps over all rows; fewer where the tolerance is reached before.
-    polish : most direct solves after every five sweeps; kept unless the residual clearly rises. 0: plain sweeps.
+    polish : most direct solves after every five sweeps; shortened or damped where they do not help. 0: plain sweeps.
     tolerance : natural residual that counts as solved, m/s; None: 1e-10 in float64, 1e-5 in float32.
     cone : bounds of friction. "disc": |f| <= mu n, the same in all directions. "square": each of two directions alone.
         An int n, 3 to 32: the regular polygon with n corners on the disc.
@@ -37,8 +37,8 @@ class PGS:
         matrix, faster with many rows; None: by their number.
     """
 
-    iterations: int = 30
-    polish: int = 6
+    iterations: int = 20
+    polish: int = 12
     tolerance: float | None = None
     cone: Literal["disc", "square"] | int = "disc"
     form: Literal["dense", "half-solved"] | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Speed, m/s or rad/s, by which constraints may be missed without a word; drivers/stepper.cc knows it too. The softness that
 # every row has gives way under load: in float32 by a few mm/s where a heavy robot lands on small feet.
 CONTRADICTION = {torch.float64: 1e-3, torch.float32: 5e-2}
+FAR_OFF = 0.1  # m or rad, error of a constraint that is not projected any more: kFarOff of core/ops/project.h
 
 
 def warn_diverged(at: Tensor, steps: int, where: str, stacklevel: int = 3) -> None:
@@ -49,7 +50,7 @@ def warn_status(model: Model, status: Tensor, where: str, stacklevel: int = 4) -
     if transforming() or not is_watched(model):
         return
     numbers = status.detach().numpy().reshape(-1, STATUS_WIDTH)
-    messages = (_overflow(model, numbers), _contradiction(numbers, CONTRADICTION[status.dtype]))
+    messages = (_overflow(model, numbers), _contradiction(numbers, CONTRADICTION[status.dtype]), _far_off(numbers))
     for message in filter(None, messages):
         warnings.warn(f"{where}: {message}", RuntimeWarning, stacklevel=stacklevel)
 
@@ -76,4 +77,17 @@ def _contradiction(numbers: np.ndarray, allowed: float) -> str | None:
         f"{count} of {len(missed)} worlds have constraints that contradict each other (world {worst} misses them by "
         f"{missed[worst]:.3g} m/s or rad/s). step(..., info=True) tells in info.constraints.impulse which ones pull against each "
         "other: give one of them softness or take it away; if they only fit together elsewhere, start at cs.project(model, q)"
+    )
+
+
+def _far_off(numbers: np.ndarray) -> str | None:
+    """Which worlds have constraints that are far from being kept."""
+    drift = numbers[:, 8]
+    count, worst = int((drift > FAR_OFF).sum()), int(drift.argmax()) if len(drift) else 0
+    if not count:
+        return None
+    return (
+        f"{count} of {len(drift)} worlds have constraints that are off by more than {FAR_OFF} m or rad (world {worst} by "
+        f"{drift[worst]:.3g}). If they are only not put together yet, start at cs.project(model, q); if they are out of reach, "
+        "they pull in vain: info.constraints.error tells which"
     )

@@ -82,7 +82,9 @@ class Stepper {
     } else {
       run(c);
     }
-    if (!finite_steps || status[5] > E(0) || status[9] > E(1e-3)) return nb::none();  // there is something to warn about
+    // whatever there is to warn about: overflow, constraints far off or contradicting
+    E missed = sizeof(E) == 8 ? E(1e-3) : E(5e-2);
+    if (!finite_steps || status[5] > E(0) || status[8] > E(0.1) || status[9] > missed) return nb::none();
     PyObject* result = type->tp_alloc(type, 2);
     if (!result) throw nb::python_error();
     PyTuple_SET_ITEM(result, 0, q_next.release().ptr());

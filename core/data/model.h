@@ -109,7 +109,7 @@ struct Tree {
   const int* item_J;                  // [n_item + 1] first number of J: as many rows as it has, on its dofs only
   const int* dof_item_adr;            // [nv + 1] first of the items that a dof moves
   const int* dof_item;                // those, in order
-  // factor of A = J H^-1 J^T + R of all equality rows: L L^T in blocks of items
+  // factor of A = J H^-1 J^T + R of all equality rows: L D L^T in blocks of items
   const int* diag_adr;    // [n_item + 1] first number of block (i, i); the last entry counts all numbers of L
   const int* fill_adr;    // [n_item + 1] first entry of column i below the diagonal
   const int* fill_item;   // items j > i with a block (j, i), in order

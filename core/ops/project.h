@@ -2,8 +2,8 @@
 //
 //   repeat: q' = q (+) h v+,  (J H^-1 J^T + R) mu = -phi(q') / h,  v+ += H^-1 J^T mu          J, H, R of the step's start
 // q+ = q (+) h v+ still holds. With J of the start, as SHAKE has it (Ryckaert et al. 1977), a swinging chain keeps its energy, which a projection
-// of positions alone, or along J of the end, would lose. Rows with softness of their own, or far off, are left as they are.
-// saves: v, mu.   kinks: those of ties
+// of positions alone, or along J of the end, would lose. Rows with softness of their own are left as they are.
+// saves: v, mu.   kinks: those of ties; errors of kFarOff
 #pragma once
 #include "constrain.h"
 #include "integrate.h"
@@ -11,13 +11,15 @@
 
 CS_BEGIN
 
-// Errors above this, m or rad, are more than a step's drift: such rows are left to the recovery of the next steps. A constraint that
-// cannot be reached would make the projection run away
+// Errors above this, m or rad, are more than a step's drift: then nothing is projected, and the recovery of the next steps is left to it. A
+// constraint that cannot be reached would make the projection run away
 constexpr double kFarOff = 0.1;
 
-// no adjoint: chosen like a feature.   is row r, whose error is known, projected?
-template <class T> CS_FN auto is_projected(const Equality<T>& e, int r) {
-  return (!(e.softness[r] > T(0))) & (abs(e.after.phi[r]) < T(ElementOf<T>(kFarOff)));
+// no adjoint: chosen like a feature.   1 where the errors, which are known, are small enough
+template <class T> CS_FN T near_enough(const Tree& t, const Equality<T>& e) {
+  T most = T(0);
+  for (int r = 0; r < t.ne; r++) most = max(most, select(e.softness[r] > T(0), T(0), abs(e.after.phi[r])));
+  return select(most < T(ElementOf<T>(kFarOff)), T(1), T(0));
 }
 
 // no adjoint: a part of project and project_adj.   errors at q (+) h v, in e.after
@@ -50,7 +52,8 @@ CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const
     T *v = e.v + s * t.nv, *mu = e.mu + s * t.ne;
     for (int d = 0; d < t.nv; d++) v[d] = v_next[d];
     errors_after(t, th, tr, e, h, v);
-    for (int r = 0; r < t.ne; r++) mu[r] = select(is_projected(e, r), -e.after.phi[r] / h, T(0));
+    T rate = near_enough(t, e) / h;
+    for (int r = 0; r < t.ne; r++) mu[r] = select(e.softness[r] > T(0), T(0), -rate * e.after.phi[r]);
     equality_solve(t, e, mu);
     equality_response(t, tr, e, mu, e.x);
     for (int d = 0; d < t.nv; d++) v_next[d] += e.x[d];
@@ -83,8 +86,9 @@ template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, co
     // phi(q') / h
     errors_after(t, th, tr, e, h, v);
     bars_clear(t, eb.at);
+    T rate = near_enough(t, e) / h;
     for (int r = 0; r < t.ne; r++) {
-      T w = select(is_projected(e, r), eb.w[r] / h, T(0));
+      T w = select(e.softness[r] > T(0), T(0), rate * eb.w[r]);
       eb.phi[r] = -w;
       h_bar = fma(w / h, e.after.phi[r], h_bar);
     }

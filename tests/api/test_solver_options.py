@@ -66,7 +66,7 @@ def test_a_simulator_refuses_what_is_no_option(options, error, message):
 
 
 def test_options_are_immutable_and_compare_by_value():
-    assert cs.PGS() == cs.PGS(30, 3) != cs.PGS(16) and hash(cs.Contact()) == hash(cs.Contact(margin=0.01))
+    assert cs.PGS() == cs.PGS(20, 12) != cs.PGS(16) and hash(cs.Contact()) == hash(cs.Contact(margin=0.01))
     for thing, name in ((cs.PGS(), "iterations"), (cs.Contact(), "margin")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, 1)
@@ -75,7 +75,7 @@ def test_options_are_immutable_and_compare_by_value():
 def test_the_engines_numbers():
     """In the order of the engine's own options; those left open depend on the precision."""
     found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1)
-    assert found == (30, 3, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1)
+    assert found == (20, 12, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1)
     assert all(type(x) is float for x in found)
     solver, contact = cs.PGS(30, 0, 1e-3, "square", "half-solved"), cs.Contact(0.02, 0.5, 1.0, 0.3)
     found = engine_options(solver, contact, "exact", torch.float32, 0)
@@ -130,7 +130,7 @@ def test_forms_and_gradients_agree_where_the_solve_converged():
     found, solved = [], torch.ones(16, dtype=torch.bool)
     for form in (None, "dense", "half-solved"):
         for gradient in ("implicit", "exact"):
-            sim = cs.Simulator(model(), solver=cs.PGS(50, 4, tolerance=1e-13, form=form), gradient=gradient)
+            sim = cs.Simulator(model(), solver=cs.PGS(50, 12, tolerance=1e-13, form=form), gradient=gradient)
             v = state.v.clone().requires_grad_()
             new, info = sim.step(cs.State(state.q, v), info=True)
             solved &= info.status.converged
@@ -138,5 +138,6 @@ def test_forms_and_gradients_agree_where_the_solve_converged():
             found.append((new.v.detach(), bar))
     assert solved.sum() >= 12
     for v, bar in found[1:]:
-        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-8)
+        # the forms round differently, and redundant rows make more of it
+        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-7)
         torch.testing.assert_close(bar[solved], found[0][1][solved], rtol=1e-5, atol=1e-6)

@@ -213,6 +213,7 @@ static void check_equations(const World& w) {
       missed = std::fmax(missed, std::fabs(equality_R(w, n.a.th, n.s.o, i, r) * rw.eq.lam[r]));
     }
   CHECK(rw.status->drift == drift);
+  if (!rw.count[0]) CHECK(rw.status->solved == 1 && rw.status->residual == 0 && rw.status->sweeps == 0);
   CHECK_NEAR(rw.status->contradiction, missed, 1e-10 * (1 + missed));
 }
 
@@ -237,6 +238,57 @@ static void check_project(const World& w) {
     if (steps == 1) CHECK(worst < 0.3 * before + 1e-12);
     if (steps == 6) CHECK(worst < 1e-4 * before + 1e-11);
   }
+}
+
+// the impulses that are told belong to the velocity after the projection
+static void check_total(const World& w) {
+  const Tree& t = w.t;
+  Asked asked;
+  asked.relative_softness = 1e-6, asked.project = 2;
+  Stepped n(w, asked);
+  const Rows<double>& rw = n.s.rw;
+  Vector H = dense_H(w, n.a.th, n.s), J = dense_equality_J(t, n.s);
+  for (int d = 0; d < t.nv; d++) {
+    double left = 0, right = 0, size = 1;
+    for (int c = 0; c < t.nv; c++) {
+      double change = n.y[t.nq + c] - w.x[w.at_v() + c] - w.x[w.at_h()] * n.s.tr.acc[c];
+      left += H[d * t.nv + c] * change, size += std::fabs(H[d * t.nv + c] * change);
+    }
+    for (int r = 0; r < t.ne; r++) right += J[r * t.nv + d] * rw.eq.total[r], size += std::fabs(J[r * t.nv + d] * rw.eq.total[r]);
+    for (int i = 0; i < rw.count[0]; i++)
+      for (int k = 0; k < rw.list_n[i]; k++)
+        for (int r = rw.first_row[i]; block_dofs(t, rw, i)[k] == d && r < rw.first_row[i + 1]; r++)
+          right += rw.J[r * t.nv + d] * rw.lam[r], size += std::fabs(rw.J[r * t.nv + d] * rw.lam[r]);
+    CHECK_NEAR(left, right, kTwice * size);
+  }
+}
+
+// rows that are far off are left to the recovery: at 0.1 and above
+static void check_far(Random& rng) {
+  for (double off : {0.09, 0.2}) {
+    World w = tied({{-1, 0}}, 1, kSparse, rng, 1);
+    w.theta().tie_pos[0] = {0, 0, 0}, w.theta().tie_softness[0] = 0, w.theta().gravity[0] = {0, 0, 0};
+    w.theta().tie_pos[1] = {off, off, off}, w.theta().tie_quat[0] = w.theta().tie_quat[1] = {1, 0, 0, 0};
+    for (int i = 0; i < 7; i++) w.x[i] = i == 3;
+    for (int d = 0; d < 6; d++) w.x[w.at_v() + d] = 0;
+    Asked none, some;
+    none.project = 0, none.recovery = 1e-3, some = none, some.project = 1;
+    bool same = Stepped(w, none).y == Stepped(w, some).y;
+    CHECK(same == (off > 0.1));
+  }
+}
+
+// soft rows pull, but are not projected
+static void check_soft(World w) {
+  for (int k = 0; k < w.t.n_tie; k++) w.theta().tie_softness[k] = 1e-4;
+  Asked none, some;
+  none.project = 0, some.project = 3;
+  CHECK(Stepped(w, none).y == Stepped(w, some).y);
+  Vector q(w.t.nq), delta(w.t.nv);
+  Scratch<double> s(w.t, 1e30);
+  View<double> a(w, w.x);
+  settle(w.t, a.th, s.tr, s.rw, a.in.q, delta.data(), q.data());
+  for (double d : delta) CHECK_NEAR(d, 0, 1e-20);
 }
 
 // settle puts a chain together
@@ -275,11 +327,19 @@ static void check_contradiction(Random& rng) {
   for (int d = 0; d < 6; d++) CHECK_NEAR(n.y[7 + d], 0, 1e-9);
   CHECK_NEAR(n.s.rw.status->drift, 0.01, 1e-15);
   CHECK_NEAR(n.s.rw.status->contradiction, 0.2, 1e-6);  // recovery 0.2, 0.01 m, 0.01 s
+  // settled, it is in the middle
+  twice.x[0] = 0.003, twice.x[1] = 0.2;
+  Vector q(7), delta(6);
+  Scratch<double> e(twice.t, 1e30);
+  settle(twice.t, th, e.tr, e.rw, twice.x.data(), delta.data(), q.data());
+  for (int i = 0; i < 7; i++) CHECK_NEAR(q[i], i == 3, 1e-8);
+  Options o = settle_options<double>();
+  CHECK(o.relative_softness > 0 && o.absolute_softness > 0 && settle_options<float>().relative_softness > o.relative_softness);
 }
 
 int main() {
   Random rng(32);
-  check_orders(rng), check_contradiction(rng);
+  check_orders(rng), check_contradiction(rng), check_far(rng);
   for (int form : {kSparse, kArticulated})
     for (int n : {1, 2, 5, 12}) {
       World c = chain(n, form, rng);
@@ -290,8 +350,8 @@ int main() {
     }
   for (int trial = 0; trial < 60; trial++) {
     World w = tie_trial(trial, 0.01, rng);
-    check_factor(w, rng), check_equations(w);
+    check_factor(w, rng), check_equations(w), check_total(w);
   }
-  for (int form : {kSparse, kArticulated}) check_project(chain(4, form, rng));
+  for (int form : {kSparse, kArticulated}) check_project(chain(4, form, rng)), check_soft(chain(4, form, rng));
   return report("equality");
 }

@@ -53,6 +53,19 @@ static void check_carriage(Random& rng) {
     }
 }
 
+// a strong servo's speed depends on the mass by its softness alone
+static void check_servo_softness(Random& rng) {
+  std::map<std::string, int> seen;
+  for (double exact : {0, 1}) {
+    World w = carriage(kServo, true, rng);
+    w.theta().force_lower[0] = -1e6, w.theta().force_upper[0] = 1e6, w.x[w.at_u()] = 0.3;
+    Asked a;
+    a.exact = exact;
+    check_fields(w, a, kImplicit, rng, seen);
+  }
+  CHECK(seen["mass"] == 2);
+}
+
 // a motor on a tie at rest and without control: the control's derivative is that of its force, in both modes
 static void check_motor_at_rest(Random& rng) {
   for (double exact : {0, 1}) {
@@ -149,7 +162,8 @@ struct Seen {
 
 int main() {
   Random rng(34);
-  check_carriage(rng), check_motor_at_rest(rng), check_pendulum(rng), check_without_ties(rng), check_kinks(rng);
+  check_carriage(rng), check_motor_at_rest(rng), check_servo_softness(rng), check_pendulum(rng), check_without_ties(rng),
+      check_kinks(rng);
   int converged = 0, trials = 80;
   std::map<std::string, int> seen;
   Seen states;

@@ -272,7 +272,7 @@ static void check_half_turn(Random& rng) {
 }
 
 // no distance: along z of a, all of the length is missing, and only the length has a derivative
-static void check_no_distance() {
+static void check_no_distance(Random& rng) {
   for (double off : {0.0, 0.9e-9, 1.1e-9}) {
     Vector x = frames_at({off, 0, 0}, {0.6, 0, 0.8, 0}), bar = phi_bars(x, kLockDistance);
     Pair<double> f(x);
@@ -280,6 +280,7 @@ static void check_no_distance() {
     bool some = off > 1e-9;
     CHECK(row.phi == (some ? off : 0) - 0.5 && row.axis.x == some && row.axis.z == !some && bar[14] == -1);
     CHECK(bar[7] == some && bar[0] == -some && bar[8] == 0 && bar[9] == 0 && finite_all(bar));
+    if (!some) check_lock_adj(x, kLockDistance, rng);  // the axis turns with a
   }
 }
 
@@ -320,6 +321,6 @@ int main() {
     for (int axis : {kHingeAxis, kSlideAxis}) check_axis_adj(two_frames(rng), axis, rng);
   }
   for (int lock = 0; lock < kLocks; lock++) CHECK(seen[lock] > 3);
-  check_axis_values(rng), check_half_turn(rng), check_no_distance(), check_near_turn(rng);
+  check_axis_values(rng), check_half_turn(rng), check_no_distance(rng), check_near_turn(rng);
   return report("ties");
 }

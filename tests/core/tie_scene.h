@@ -122,12 +122,13 @@ inline void place_ties(World& w, double off, Random& rng) {
   }
 }
 
-// a servo moves both ways with the same force, some with more than they need; some are almost where they want to be
-inline void place_servos(World& w, Random& rng) {
+// a servo moves both ways with the same force, some with more than they need; some are almost where they want to be. Motors are weak
+inline void place_actuators(World& w, Random& rng) {
   Params<double> th = w.theta();
   for (int k = 0; k < w.t.nu; k++) {
-    if (w.t.actuator[k] != kServo) continue;
     int i = w.t.bound[k];
+    if (w.t.actuator[k] == kMotor && i >= 0) th.force_lower[i] *= 0.1, th.force_upper[i] *= 0.1;
+    if (w.t.actuator[k] != kServo) continue;
     th.force_upper[i] *= rng.below(2) ? 1 : 1000, th.force_lower[i] = -th.force_upper[i];
     double x = w.t.motor_q[k] < 0 ? 0 : w.x[w.t.motor_q[k]];
     if (rng.below(2)) w.x[w.at_u() + k] = th.gear[k] * x + rng.uniform(-0.05, 0.05);
@@ -138,7 +139,7 @@ inline World tie_scene(const Parts& parts, const TieParts& ties, int form, Rando
   Structure s = scene_structure(parts, form, rng);
   add_ties(s, ties, rng);
   World w = scene_world(s, parts, rng);
-  place_ties(w, ties.off, rng), place_servos(w, rng);
+  place_ties(w, ties.off, rng), place_actuators(w, rng);
   return w;
 }
 

