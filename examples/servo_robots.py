@@ -279,8 +279,8 @@ def check() -> None:
     motion, short, walks = main(["--quick", "--out", "-"])
     within = motion.torque.abs() < ARM_SERVO["max_force"] * (1 - 1e-6)
     assert motion.torque.abs().max() <= ARM_SERVO["max_force"] * (1 + 1e-9) and not within.all()
-    assert ((motion.speed - motion.wish).abs() < 1e-5)[within].all()  # of the softness that every row has
-    assert abs(motion.speed.abs().max() - ARM_SERVO["max_speed"]) < 1e-5
+    assert ((motion.speed - motion.wish).abs() < 1e-4)[within].all()  # of the softness that every row has
+    assert abs(motion.speed.abs().max() - ARM_SERVO["max_speed"]) < 1e-4
     tip = cs.kinematics(arm(), motion.angle[-1]).site_position[0]
     assert (tip - torch.tensor(TARGET)).norm() < 1e-4
     assert short.distance.max() < 1e-3 and short.maximal.status.drift < 1e-6

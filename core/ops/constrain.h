@@ -21,7 +21,7 @@ constexpr int kDenseRows = 96;
 // A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
 constexpr double kRise = 3;
 // Parts of a Newton step that are tried where the whole does not lower the residual
-constexpr double kParts[] = {0.3, 0.1};
+constexpr double kPart = 0.3, kSmallPart = 0.1;
 // sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
 constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
@@ -53,7 +53,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     if (any(search)) {
       // y changes in proportion: y = y(1) - (1 - alpha) A delta
       add_A(rw, rw.delta, Ad);
-      for (double part : kParts) {
+      for (double part = kPart; part > 0; part = part > kSmallPart ? kSmallPart : 0) {
         T a = T(E(part)), left = T(E(1 - part));
         for (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
         T there = residual_of(rw, o, rw.lam, rw.trial);

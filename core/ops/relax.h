@@ -155,7 +155,8 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
       now[k] = before[r];
       T y = velocity(k), rho = rw.rho[r], x = fnma(rho, y, now[k]), g = select(moved, lam_bar[k], zero);
       // a row whose bounds are one (a motor on a tie) is always at them
-      auto high = x > rw.hi[r], low = (x < rw.lo[r]) | !(high | (rw.lo[r] < rw.hi[r]));
+      auto high = x > rw.hi[r];
+      auto low = (x < rw.lo[r]) | (!(high | (rw.lo[r] < rw.hi[r])));
       rb.lo[r] += select(low, g, zero), rb.hi[r] += select(high, g, zero);
       g = select(low | high, zero, g);
       lam_bar[k] = select(moved, g, lam_bar[k]);

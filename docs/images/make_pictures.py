@@ -2,7 +2,7 @@
 
 worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
-identify_pendulum.png and throw_ball.png: what the examples of these names draw.
+identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png: what examples draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
 linkage.png: a four-bar, the curve of a point of its coupler, and how far its loop is open (guide/constraints.md).
 """
@@ -105,11 +105,12 @@ def shrink(path: Path) -> None:
     print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 
-def example_picture(name: str) -> None:
-    """An example's own picture."""
+def example_picture(name: str, *pictures: str) -> None:
+    """An example's own pictures; one is called like the example."""
     example = HERE.parents[1] / f"examples/{name}.py"
     subprocess.run([sys.executable, example, "--out", HERE], check=True, stdout=subprocess.DEVNULL)
-    shrink(HERE / f"{name}.png")
+    for picture in pictures or (name,):
+        shrink(HERE / f"{picture}.png")
 
 
 def row_of_balls() -> tuple[cs.Simulator, cs.Trajectory]:
@@ -218,3 +219,4 @@ if __name__ == "__main__":
     linkage_picture()
     example_picture("identify_pendulum")
     example_picture("throw_ball")
+    example_picture("servo_robots", "servo_arm", "servo_quadruped")

@@ -6,6 +6,7 @@
 #include "../../core/base/dual.h"
 #include "../../core/base/pack.h"
 #include "../../core/base/scalar.h"
+#include "../../core/data/equality.h"
 #include "../../core/data/inputs.h"
 #include "../../core/data/model.h"
 #include "../../core/data/options.h"
@@ -23,6 +24,8 @@
 #include "../../core/ops/collide/segments.h"
 #include "../../core/ops/constrain.h"
 #include "../../core/ops/delassus.h"
+#include "../../core/ops/equality.h"
+#include "../../core/ops/equality_factor.h"
 #include "../../core/ops/friction.h"
 #include "../../core/ops/inertia.h"
 #include "../../core/ops/integrate.h"
@@ -36,16 +39,20 @@
 #include "../../core/ops/joint/revolute.h"
 #include "../../core/ops/joint_rows.h"
 #include "../../core/ops/kinematics.h"
+#include "../../core/ops/lightness.h"
 #include "../../core/ops/limits.h"
 #include "../../core/ops/mass_form.h"
 #include "../../core/ops/passive.h"
 #include "../../core/ops/polish.h"
 #include "../../core/ops/prepare.h"
+#include "../../core/ops/project.h"
 #include "../../core/ops/relax.h"
 #include "../../core/ops/rows.h"
+#include "../../core/ops/settle.h"
 #include "../../core/ops/shapes.h"
 #include "../../core/ops/slots.h"
 #include "../../core/ops/solve.h"
+#include "../../core/ops/ties.h"
 #include "../../core/ops/velocity.h"
 #include "../../core/query.h"
 #include "../../core/step.h"
@@ -131,6 +138,15 @@ template <class T> __global__ void joint_forces_kernel(Call<T> c) {
   joint_forces_adj(c.t, m.th, m.tr, m.in, m.in.u, m.y_bar, m.bar, m.th_bar, m.in_bar, m.in_bar.u);
 }
 
+template <class T> __global__ void settle_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  errors(c.t, m.th, m.tr, m.rw.eq, m.in.q, m.y);
+  errors_adj(c.t, m.th, m.tr, m.rw.eq, m.y_bar, m.rb.eq, m.bar, m.th_bar, m.in_bar.q);
+  settle(c.t, m.th, m.tr, m.rw, m.in.q, m.in_bar.v, m.y);
+  settle_adj(c.t, m.th, m.tr, m.rw, m.in_bar.v, m.y_bar, m.rb, m.bar, m.th_bar, m.in_bar.q);
+}
+
 template <class T> __global__ void manifold_kernel(Call<T> c) {
   Mine<T> m(c);
   if (!m.real) return;
@@ -147,6 +163,7 @@ template <class T> __global__ void manifold_kernel(Call<T> c) {
   template __global__ void poses_kernel<T>(Call<T>);        \
   template __global__ void mass_matrix_kernel<T>(Call<T>);  \
   template __global__ void joint_forces_kernel<T>(Call<T>); \
+  template __global__ void settle_kernel<T>(Call<T>);       \
   template __global__ void manifold_kernel<T>(Call<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)

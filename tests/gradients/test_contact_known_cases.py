@@ -374,7 +374,7 @@ def test_rollout_is_a_chain_of_steps(gradient, iterations, substeps):
     for name, grad in ga.items():
         # sums over steps are taken in another order
         scale = max(1.0, gb[name].abs().max().item()) if grad.numel() else 1.0
-        torch.testing.assert_close(grad, gb[name], rtol=1e-9, atol=1e-9 * scale, msg=lambda m, name=name: f"{name}: {m}")
+        torch.testing.assert_close(grad, gb[name], rtol=1e-8, atol=1e-8 * scale, msg=lambda m, name=name: f"{name}: {m}")
 
 
 @MODES

@@ -272,6 +272,7 @@ def test_gears(ratio):
     assert traj.status.drift < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:.*off by more than")
 def test_a_coupling_to_nothing_holds_a_joint():
     """q = offset: it goes there and stays, against the motor."""
     scene = cs.Scene(gravity=(0, 0, 0))
