@@ -69,17 +69,18 @@ template <class T> struct Rows {
 };
 
 template <class T> struct RowBars {
-  Force<T>* shape;                   // [ns] by a rigid displacement of the shape alone, about its tree's origin
-  T* gap;                            // [nk]
-  Mat3<T>* frame;                    // [nk]
-  Vec3<T>* point;                    // [nk]
-  T *mu, *e, *soft, *lightness;      // [nk]
-  T* distance;                       // [n_limit]
-  Vec3<T>* limit_J;                  // [n_limit]
-  T *lam, *w, *z, *b, *R, *lo, *hi;  // [rows] w = -b_bar
-  T* block_mu;                       // [blocks]
-  Vec3<T>* impulse;                  // [blocks] by the impulse that info shows; zero unless it was asked for
-  T *A, *rho;                        // exact mode: [A], [rows]
+  Force<T>* shape;                          // [ns] by a rigid displacement of the shape alone, about its tree's origin
+  T* gap;                                   // [nk]
+  Mat3<T>* frame;                           // [nk]
+  Vec3<T>* point;                           // [nk]
+  T *mu, *e, *soft, *lightness;             // [nk]
+  T* distance;                              // [n_limit]
+  Vec3<T>* limit_J;                         // [n_limit]
+  T *lam, *w, *z, *b, *R, *lo, *hi;         // [rows] w = -b_bar
+  T* block_mu;                              // [blocks]
+  T *w_else, *lo_else, *hi_else, *mu_else;  // [rows], [blocks] of the implicit mode, where the exact one is asked for
+  Vec3<T>* impulse;                         // [blocks] by the impulse that info shows; zero unless it was asked for
+  T *A, *rho;                               // exact mode: [A], [rows]
   T *J, *X, *Lambda;    // [rows, nv] J_bar; exact mode: responses of v, and [rows, ne] of equality rows to a unit of each row
   T *g, *u;             // [nv] H^-1 v_bar+, and u of the adjoint
   T* h;                 // [nb] by the step size, for each tree: in this order the sum does not depend on lane-mates
@@ -144,8 +145,9 @@ template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, const Options& o
   r.limit_J = m.template take<Vec3<T>>(t.n_limit), r.lam = m.template take<T>(n), r.w = m.template take<T>(n);
   r.z = m.template take<T>(n), r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n),
   r.hi = m.template take<T>(n);
-  r.block_mu = m.template take<T>(max_blocks(t)), r.impulse = m.template take<Vec3<T>>(max_blocks(t)),
-  r.A = m.template take<T>(max_A(t)), r.rho = m.template take<T>(n);
+  r.block_mu = m.template take<T>(max_blocks(t)), r.w_else = m.template take<T>(n), r.lo_else = m.template take<T>(n),
+  r.hi_else = m.template take<T>(n), r.mu_else = m.template take<T>(max_blocks(t)),
+  r.impulse = m.template take<Vec3<T>>(max_blocks(t)), r.A = m.template take<T>(max_A(t)), r.rho = m.template take<T>(n);
   r.J = m.template take<T>(n * t.nv), r.X = m.template take<T>(n * t.nv), r.Lambda = m.template take<T>(n * t.ne);
   r.g = m.template take<T>(t.nv), r.u = m.template take<T>(t.nv), r.h = m.template take<T>(t.nb);
   r.V_x = m.template take<Motion<T>>(t.nb), r.V_y = m.template take<Motion<T>>(t.nb);

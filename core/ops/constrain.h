@@ -200,30 +200,55 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   equality_status(t, rw);
 }
 
+// The derivative of iterations that wandered can be enormous, and says nothing. Where it is this many times the implicit one, that one is taken
+constexpr double kWandered = 1e4;
+
+// no adjoint: a part of solver_adj.   the implicit adjoint of all lanes, from rb.z, into w, lo, hi and mu
+template <class T> CS_OP void implicit_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  natural_residual(rw, o);
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    if (!rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
+    natural_adj(rw, o, s, rb);
+  }
+  rw.count[3] = 1;
+}
+
+// no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered
+template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
+  int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
+  T zero = T(0), size = zero, found = zero, sum = zero;
+  for (int r = 0; r < n; r++) {
+    rb.w_else[r] = rb.w[r], rb.lo_else[r] = rb.lo[r], rb.hi_else[r] = rb.hi[r];
+    rb.lam[r] = select(exact, rb.lam[r], zero), rb.lo[r] = rb.hi[r] = zero;
+    size = max(size, abs(rb.w[r]));
+  }
+  for (int i = 0; i < rw.count[0]; i++) rb.mu_else[i] = rb.block_mu[i], rb.block_mu[i] = zero;
+  for (int k = 0; k < numbers; k++) rb.A[k] = zero;
+  relax_adj(rw, o, rb);
+  for (int r = 0; r < n; r++)
+    found = max(found, abs(rb.b[r])), sum += rb.b[r] - rb.b[r] + (rb.lo[r] - rb.lo[r]) + (rb.hi[r] - rb.hi[r]);
+  for (int i = 0; i < rw.count[0]; i++) sum += rb.block_mu[i] - rb.block_mu[i];
+  for (int k = 0; k < numbers; k++) sum += rb.A[k] - rb.A[k];
+  auto keep = exact & (sum == zero) & !(found > T(ElementOf<T>(kWandered)) * size);
+  for (int r = 0; r < n; r++) {
+    rb.w[r] = select(keep, zero, rb.w_else[r]), rb.b[r] = select(keep, rb.b[r], zero);
+    rb.lo[r] = select(keep, rb.lo[r], rb.lo_else[r]), rb.hi[r] = select(keep, rb.hi[r], rb.hi_else[r]);
+  }
+  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = select(keep, rb.block_mu[i], rb.mu_else[i]);
+  for (int k = 0; k < numbers; k++) rb.A[k] = select(keep, rb.A[k], zero);
+}
+
 // no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
 template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
-  int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
+  int n = rw.count[1];
   auto exact = o.exact ? rw.status->solved == rw.status->solved : rw.status->solved < T(0.5);
   bool dense = any(exact);
-  for (int r = 0; r < n; r++) {
-    rb.z[r] = select(exact, T(0), rb.lam[r]), rb.lam[r] = select(exact, rb.lam[r], T(0));
-    rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
-  }
+  for (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
   for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
-  if (!all(exact)) {
-    natural_residual(rw, o);
-    for (int s = 0; s < rw.count[2]; s++) {
-      int first, last, r0, m;
-      island_rows(rw, s, first, last, r0, m);
-      if (!rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
-      natural_adj(rw, o, s, rb);
-    }
-    rw.count[3] = 1;
-  }
-  if (dense) {
-    for (int k = 0; k < numbers; k++) rb.A[k] = T(0);
-    relax_adj(rw, o, rb);
-  }
+  implicit_bars(rw, o, rb);
+  if (dense) exact_bars(rw, o, rb, exact);
   for (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
   for (int s = 0; dense && s < rw.count[2]; s++) {
     int first, last, r0, m;
