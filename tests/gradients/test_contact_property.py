@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import costate as cs
-from tests.gradients.contact_scenes import step_with_info
+from tests.gradients.contact_scenes import step_with_info, worlds
 from tests.gradients.random_scenes import random_inputs, random_scene
 
 WORLDS = 4  # of one scene, each with a state of its own
@@ -93,3 +93,15 @@ def test_finite_gradients_in_200_scenes():
 def test_finite_gradients_in_10000_scenes(part):
     count = 10_000 // 20
     check(range(1000 + part * count, 1000 + (part + 1) * count))
+
+
+@pytest.mark.parametrize("gradient", ["implicit", "exact"])
+def test_steps_that_wander_have_finite_gradients(gradient):
+    """Many unsolved steps in float32: the derivative of what the solver tried on its way must not overflow."""
+    some = worlds("walker", 64, seed=11)
+    sim = cs.Simulator(some.model, 0.01, dtype=torch.float32, solver=cs.PGS(20, 12, tolerance=1e-7), gradient=gradient)
+    q, v = (some.inputs[name].float().requires_grad_() for name in "qv")
+    traj = sim.rollout(cs.State(q, v), steps=40)
+    assert traj.status.unconverged.sum() > 100
+    bars = torch.autograd.grad(traj.q.sum() + traj.v.sum(), (q, v))
+    assert all(bar.isfinite().all() for bar in bars)
