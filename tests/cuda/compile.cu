@@ -47,6 +47,7 @@
 #include "../../core/ops/prepare.h"
 #include "../../core/ops/project.h"
 #include "../../core/ops/relax.h"
+#include "../../core/ops/rounds.h"
 #include "../../core/ops/rows.h"
 #include "../../core/ops/settle.h"
 #include "../../core/ops/shapes.h"

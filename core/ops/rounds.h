@@ -1,0 +1,225 @@
+// rounds: lambda of all rows that are not eliminated, from A and b, and the adjoint of that in both modes (docs/maths/contact).
+//
+//   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
+//   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried; it is kept unless the residual
+//   clearly rises, and else the next one is damped.
+// Both modes give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared (ops/constrain.h):
+//   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
+//   exact     the sweeps and Newton steps reversed one by one
+#pragma once
+#include "polish.h"
+
+CS_BEGIN
+
+// Models that can have more rows than this on one tree sweep without A (measured: bench solver)
+constexpr int kDenseRows = 96;
+
+// A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
+constexpr double kRise = 3;
+// Parts of a Newton step that are tried where the whole does not lower the residual
+constexpr double kPart = 0.3, kSmallPart = 0.1;
+// sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
+constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
+// Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
+constexpr double kWell = 1e-3;
+
+// no adjoint: memory.   lambda before the next event
+template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
+  if (!rw.history) return;
+  for (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
+}
+
+// no adjoint: relax_adj and natural_adj.   Newton steps; res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more.
+// A lane that is barely solved takes one step more: among all lambda of redundant rows it finds the one that their softness asks for,
+// which is the one that has a derivative
+template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), zero = T(0), sigma = zero;
+  int n = rw.count[1];
+  for (int p = 0; p < o.polish; p++) {
+    auto live = done < T(0.5);
+    if (!any(live)) return;
+    remember(rw, events);
+    newton(rw, o, sigma);
+    T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
+    for (int r = 0; r < n; r++) start[r] = rw.lam[r], rw.lam[r] += rw.delta[r], Ad[r] = zero;
+    T next = natural_residual(rw, o);
+    auto was_solved = !(res > tol);
+    auto search = live & !was_solved & !(next < res);
+    if (any(search)) {
+      // y changes in proportion: y = y(1) - (1 - alpha) A delta
+      add_A(rw, rw.delta, Ad);
+      for (double part = kPart; part > 0; part = part > kSmallPart ? kSmallPart : 0) {
+        T a = T(E(part)), left = T(E(1 - part));
+        for (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
+        T there = residual_of(rw, o, rw.lam, rw.trial);
+        auto better = search & (there < next);
+        next = select(better, there, next), alpha = select(better, a, alpha);
+      }
+    }
+    auto keep = live & (next < max(T(E(kRise)) * res, tol));
+    alpha = select(keep, alpha, zero);
+    for (int r = 0; r < n; r++) rw.lam[r] = select(keep, fma(alpha, rw.delta[r], start[r]), start[r]);
+    if (rw.history) rw.took[events] = alpha, rw.damped[events] = sigma, rw.event[events] = 2;
+    events++;
+    sigma = select(keep, sigma * T(E(1 / kMoreDamping)), max(T(E(kDamping)), sigma * T(E(kMoreDamping))));
+    sigma = select(sigma < T(E(kNoDamping)), zero, sigma);
+    // y of all lanes that are not where a whole step leads
+    T now = natural_residual(rw, o);
+    res = select(keep, now, res);
+    done = select(was_solved | (res < T(E(kWell)) * tol), T(1), done);
+  }
+}
+
+// no adjoint: relax_adj and natural_adj.   lambda of all rows
+template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Options& o) {
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
+  int n = rw.count[1], events = 0, count = 0;
+  bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
+  T some = T(0);  // lanes that have rows at all
+  for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
+  for (int r = 0; r < n; r++) rw.lam[r] = T(0);
+  while (count < o.iterations && any(done < T(0.5))) {
+    auto live = done < T(0.5);
+    auto moving = live & (some > T(0.5));
+    for (int k = 0; k < kRound && count < o.iterations; k++, count++) {
+      if (!any(moving)) continue;
+      T change = T(0);
+      remember(rw, events);
+      if (half)
+        sweep_half_solved(t, rw, o, moving, change, rw.sigma);
+      else
+        sweep_dense(rw, o, moving, change);
+      if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = 1;
+      events++;
+      sweeps += select(moving, T(1), T(0));
+      moving = moving & (change > tol);
+    }
+    T now = natural_residual(rw, o);
+    res = select(live, now, res);
+    // without a single impulse, or without polish, there is nothing to choose from
+    done = select(o.polish ? res == T(0) : !(res > tol), T(1), done);
+    newton_steps(rw, o, res, done, events);
+    done = select(res > tol, done, T(1));
+  }
+  auto open = res > tol;
+  if (o.polish && any(open)) {
+    remember(rw, events);
+    inside(rw, o, open);
+    if (rw.history) rw.took[events] = select(open, T(1), T(0)), rw.event[events] = 3;
+    events++;
+    T now = natural_residual(rw, o);
+    res = select(open, now, res);
+  }
+  remember(rw, events);
+  if (rw.history) rw.event[events] = 0;
+  rw.status->residual = res, rw.status->sweeps = sweeps;
+  rw.status->solved = select(res > tol, T(0), T(1));
+}
+// adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
+template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  int n = rw.count[1], events = 0;
+  while (rw.event[events]) events++;
+  for (int e = events - 1; e >= 0; e--) {
+    const T *before = rw.history + e * n, *after = before + n;
+    if (rw.event[e] == 1) {
+      for (int s = 0; s < rw.count[2]; s++) sweep_adj(rw, o, s, before, after, rw.took[e], rb, rw.delta);
+      continue;
+    }
+    if (rw.event[e] == 3) {
+      inside_adj(rw, o, before, rw.took[e], rb);
+      continue;
+    }
+    for (int r = 0; r < n; r++) rw.lam[r] = before[r];
+    natural_residual(rw, o);
+    for (int s = 0; s < rw.count[2]; s++) {
+      int first, last, r0, m;
+      island_rows(rw, s, first, last, r0, m);
+      natural_slope(rw, o, s, rw.damped[e]);
+      lu_factor(rw.K + rw.island_A[s], m);
+      newton_adj(rw, o, s, after, rw.took[e], rw.damped[e], rb);
+    }
+  }
+  rw.count[3] = 0;  // K is another one now
+  for (int r = 0; r < n; r++) rw.lam[r] = rw.history[events * n + r];
+  // rho = 1 / A_rr; of tangents 1 / (max(A_11, A_22) + |A_12|)
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    for (int i = first; i < last; i++) {
+      int r = rw.first_row[i];
+      T* A_bar = rb.A + rw.island_A[s] + (r - r0) * (m + 1);
+      const T* A = rw.A + rw.island_A[s] + (r + 1 - r0) * (m + 1);
+      A_bar[0] = fnma(rw.rho[r] * rw.rho[r], rb.rho[r], A_bar[0]);
+      if (rw.kind[i] != kContactRows) continue;
+      T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
+      auto second = A[m + 1] > A[0];
+      A_bar[m + 1] += select(second, T(0), g), A_bar[2 * (m + 1)] += select(second, g, T(0));
+      A_bar[m + 2] += select(A[1] < T(0), -g, g);
+    }
+  }
+}
+
+// The derivative of iterations that wandered can be enormous, and says nothing. Where it is this many times the implicit one, that one is taken
+constexpr double kWandered = 1e4;
+
+// no adjoint: a part of solver_adj.   the implicit adjoint of all lanes, from rb.z, into w, lo, hi and mu
+template <class T> CS_OP void implicit_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  natural_residual(rw, o);
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    if (!rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
+    natural_adj(rw, o, s, rb);
+  }
+  rw.count[3] = 1;
+}
+
+// no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered
+template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
+  int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
+  T zero = T(0), size = zero, found = zero, sum = zero;
+  for (int r = 0; r < n; r++) {
+    rb.w_else[r] = rb.w[r], rb.lo_else[r] = rb.lo[r], rb.hi_else[r] = rb.hi[r];
+    rb.lam[r] = select(exact, rb.lam[r], zero), rb.lo[r] = rb.hi[r] = zero;
+    size = max(size, abs(rb.w[r]));
+  }
+  for (int i = 0; i < rw.count[0]; i++) rb.mu_else[i] = rb.block_mu[i], rb.block_mu[i] = zero;
+  for (int k = 0; k < numbers; k++) rb.A[k] = zero;
+  relax_adj(rw, o, rb);
+  for (int r = 0; r < n; r++)
+    found = max(found, abs(rb.b[r])), sum += rb.b[r] - rb.b[r] + (rb.lo[r] - rb.lo[r]) + (rb.hi[r] - rb.hi[r]);
+  for (int i = 0; i < rw.count[0]; i++) sum += rb.block_mu[i] - rb.block_mu[i];
+  for (int k = 0; k < numbers; k++) sum += rb.A[k] - rb.A[k];
+  auto keep = exact & (sum == zero) & !(found > T(ElementOf<T>(kWandered)) * size);
+  for (int r = 0; r < n; r++) {
+    rb.w[r] = select(keep, zero, rb.w_else[r]), rb.b[r] = select(keep, rb.b[r], zero);
+    rb.lo[r] = select(keep, rb.lo[r], rb.lo_else[r]), rb.hi[r] = select(keep, rb.hi[r], rb.hi_else[r]);
+  }
+  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = select(keep, rb.block_mu[i], rb.mu_else[i]);
+  for (int k = 0; k < numbers; k++) rb.A[k] = select(keep, rb.A[k], zero);
+}
+
+// no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
+template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  int n = rw.count[1];
+  auto exact = o.exact ? rw.status->solved == rw.status->solved : rw.status->solved < T(0.5);
+  bool dense = any(exact);
+  for (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
+  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
+  implicit_bars(rw, o, rb);
+  if (dense) exact_bars(rw, o, rb, exact);
+  for (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
+  for (int s = 0; dense && s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    T* A = rb.A + rw.island_A[s];
+    for (int k = 0; k < m; k++)
+      for (int j = 0; j < m; j++) A[k * m + j] = fnma(rb.b[r0 + k], rw.lam[r0 + j], A[k * m + j]);
+    for (int k = 0; k < m; k++) rb.R[r0 + k] += A[k * (m + 1)];
+  }
+  return dense;
+}
+
+CS_END
