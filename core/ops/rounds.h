@@ -161,8 +161,9 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
   }
 }
 
-// The derivative of iterations that wandered can be enormous, and says nothing. Where it is this many times the implicit one, that one is taken
-constexpr double kWandered = 1e4;
+// The derivative of iterations that wandered can be enormous, and says nothing. Where it is this many times the implicit one, that one is taken:
+// in float64 only before it overflows
+template <class E> constexpr E kWandered = sizeof(E) == 8 ? E(1e12) : E(1e4);
 
 // no adjoint: a part of solver_adj.   the implicit adjoint of all lanes, from rb.z, into w, lo, hi and mu
 template <class T> CS_OP void implicit_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
@@ -192,7 +193,7 @@ template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Optio
     found = max(found, abs(rb.b[r])), sum += rb.b[r] - rb.b[r] + (rb.lo[r] - rb.lo[r]) + (rb.hi[r] - rb.hi[r]);
   for (int i = 0; i < rw.count[0]; i++) sum += rb.block_mu[i] - rb.block_mu[i];
   for (int k = 0; k < numbers; k++) sum += rb.A[k] - rb.A[k];
-  auto keep = exact & (sum == zero) & !(found > T(ElementOf<T>(kWandered)) * size);
+  auto keep = exact & (sum == zero) & !(found > T(kWandered<ElementOf<T>>) * size);
   for (int r = 0; r < n; r++) {
     rb.w[r] = select(keep, zero, rb.w_else[r]), rb.b[r] = select(keep, rb.b[r], zero);
     rb.lo[r] = select(keep, rb.lo[r], rb.lo_else[r]), rb.hi[r] = select(keep, rb.hi[r], rb.hi_else[r]);
