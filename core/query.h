@@ -1,5 +1,6 @@
-// What one can ask of a world without stepping it: kinematics, joint forces, mass matrix, errors of constraints. Each with its adjoint.
+// What one can ask of a world without stepping it: kinematics, joint forces, mass matrix, errors of constraints, distances. Each with its adjoint.
 #pragma once
+#include "ops/distance.h"
 #include "ops/settle.h"
 #include "step.h"
 

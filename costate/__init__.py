@@ -1,6 +1,7 @@
 """costate: a differentiable physics engine. Steps of thousands of worlds at once, with exact reverse-mode gradients."""
 
 from costate._native.cpu import get_num_threads, instruction_set, set_num_threads
+from costate.distance import Distance, distance
 from costate.dynamics import (
     Kinematics,
     centre_of_mass,
@@ -15,6 +16,7 @@ from costate.dynamics import (
     project,
 )
 from costate.info import Constraints, Contacts, Info, Rows, Status
+from costate.ray import Rays, ray_cast
 from costate.report import GradientReport
 from costate.scene import (
     Ball,
@@ -24,6 +26,8 @@ from costate.scene import (
     Ellipsoid,
     Fixed,
     Free,
+    Heightfield,
+    Hull,
     Model,
     Params,
     Planar,
@@ -41,9 +45,9 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Ellipsoid", "Fixed", "Free",
-    "GradientReport", "Info", "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic", "Revolute", "Rows", "Scene",
-    "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained", "centre_of_mass", "constraint_error", "energy",
-    "forward_dynamics", "get_num_threads", "instruction_set", "inverse_dynamics", "kinematics", "mass_matrix", "momentum",
-    "point_jacobian", "project", "set_num_threads",
+    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid", "Fixed",
+    "Free", "GradientReport", "Heightfield", "Hull", "Info", "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic",
+    "Rays", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained",
+    "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
+    "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "set_num_threads",
 ]  # fmt: skip

@@ -12,21 +12,26 @@ import torch
 from torch import Tensor
 
 from costate import batch as b
-from costate._native.cpu import Op
+from costate._native.cpu import Engine, Op
 from costate.autodiff.torch import instant, transforming
 from costate.rotation import inverse, multiply, normalise, rotate, symmetric
 from costate.scene import Model, Params
 
 
-class _Arg(NamedTuple):
+class Arg(NamedTuple):
+    """One argument of a function of an instant."""
+
     value: Any  # torch, numpy, or None where it is optional
     size: tuple[int, ...]  # its shape in one world
 
 
-def _call(
-    model: Model, op: Op, args: dict[str, _Arg], params: Params | None = None
+def call(
+    model: Model, op: Op, args: dict[str, Arg], params: Params | None = None, engine: Engine | None = None
 ) -> tuple[tuple[int, ...], tuple[Tensor, ...]]:
-    """Check, flatten, run: the batch shape and the outputs [worlds, n]. The first argument's dtype holds for all."""
+    """Check, flatten, run: the batch shape and the outputs [worlds, n]. The first argument's dtype holds for all.
+
+    engine : of the same structure as the model's own, in its place.
+    """
     dtype = b.tensor(*next((name, arg.value, arg.size) for name, arg in args.items()), None).dtype
     given = {name: b.tensor(name, arg.value, arg.size, dtype) for name, arg in args.items() if arg.value is not None}
     b.check_values(model, **given)
@@ -36,17 +41,18 @@ def _call(
         shapes["params"] = theta[0].shape[:-1]
     batch = b.broadcast(shapes)
     flat = [b.rows(given[name], batch, arg.size) if name in given else None for name, arg in args.items()]
-    return batch, instant(model.engine, op, *flat, *(b.theta_rows(x, batch) for x in theta))
+    return batch, instant(engine or model.engine, op, *flat, *(b.theta_rows(x, batch) for x in theta))
 
 
-def _like(x: Any, result: Tensor) -> Any:
+def like(x: Any, result: Tensor) -> Any:
+    """`result` as numpy where x is."""
     return b.to_numpy(result) if b.is_numpy(x) else result
 
 
 def mass_matrix(model: Model, q: Any, params: Params | None = None) -> Any:
     """The mass matrix M(q) [..., nv, nv], armature included, of q [..., nq]."""
-    batch, (M,) = _call(model, Op.MASS_MATRIX, {"q": _Arg(q, (model.nq,))}, b.check_params(model, params))
-    return _like(q, M.reshape(*batch, model.nv, model.nv))
+    batch, (M,) = call(model, Op.MASS_MATRIX, {"q": Arg(q, (model.nq,))}, b.check_params(model, params))
+    return like(q, M.reshape(*batch, model.nv, model.nv))
 
 
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, params: Params | None = None, *, external: Any = None) -> Any:
@@ -55,31 +61,31 @@ def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, params: Params | None
     external : [..., nb, 6], torque (N m) and force (N) at each body's centre of mass, world axes.
     """
     named = {
-        "q": _Arg(q, (model.nq,)),
-        "v": _Arg(v, (model.nv,)),
-        "a": _Arg(a, (model.nv,)),
-        "external": _Arg(external, (model.nb, 6)),
+        "q": Arg(q, (model.nq,)),
+        "v": Arg(v, (model.nv,)),
+        "a": Arg(a, (model.nv,)),
+        "external": Arg(external, (model.nb, 6)),
     }
-    batch, (tau,) = _call(model, Op.JOINT_FORCES, named, b.check_params(model, params))
-    return _like(q, tau.reshape(*batch, model.nv))
+    batch, (tau,) = call(model, Op.JOINT_FORCES, named, b.check_params(model, params))
+    return like(q, tau.reshape(*batch, model.nv))
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, params: Params | None = None, *, external: Any = None) -> Any:
     """Accelerations a [..., nv] under the joint forces tau [..., nv]; the inverse of inverse_dynamics."""
     named = {
-        "q": _Arg(q, (model.nq,)),
-        "v": _Arg(v, (model.nv,)),
-        "tau": _Arg(tau, (model.nv,)),
-        "external": _Arg(external, (model.nb, 6)),
+        "q": Arg(q, (model.nq,)),
+        "v": Arg(v, (model.nv,)),
+        "tau": Arg(tau, (model.nv,)),
+        "external": Arg(external, (model.nb, 6)),
     }
-    batch, (a,) = _call(model, Op.ACCELERATION, named, b.check_params(model, params))
-    return _like(q, a.reshape(*batch, model.nv))
+    batch, (a,) = call(model, Op.ACCELERATION, named, b.check_params(model, params))
+    return like(q, a.reshape(*batch, model.nv))
 
 
 def constraint_error(model: Model, q: Any, params: Params | None = None) -> Any:
     """Errors [..., ne] of all equality rows in q [..., nq], m or rad, zero where kept; model.equality_names names them."""
-    batch, (phi,) = _call(model, Op.ERRORS, {"q": _Arg(q, (model.nq,))}, b.check_params(model, params))
-    return _like(q, phi.reshape(*batch, model.ne))
+    batch, (phi,) = call(model, Op.ERRORS, {"q": Arg(q, (model.nq,))}, b.check_params(model, params))
+    return like(q, phi.reshape(*batch, model.ne))
 
 
 def project(model: Model, q: Any, params: Params | None = None, *, iterations: int = 10) -> Any:
@@ -92,21 +98,21 @@ def project(model: Model, q: Any, params: Params | None = None, *, iterations: i
         raise ValueError(f"iterations must be a positive int, got {iterations!r}")
     params, new = b.check_params(model, params), q
     for _ in range(iterations):
-        batch, (new,) = _call(model, Op.SETTLE, {"q": _Arg(new, (model.nq,))}, params)
+        batch, (new,) = call(model, Op.SETTLE, {"q": Arg(new, (model.nq,))}, params)
         new = new.reshape(*batch, model.nq)
-    return _like(q, new)
+    return like(q, new)
 
 
 def integrate(model: Model, q: Any, dq: Any) -> Any:
     """q [..., nq] moved by the tangent vector dq [..., nv]; quaternions turn by a rotation vector in body axes."""
-    batch, (out,) = _call(model, Op.INTEGRATE, {"q": _Arg(q, (model.nq,)), "dq": _Arg(dq, (model.nv,))})
-    return _like(q, out.reshape(*batch, model.nq))
+    batch, (out,) = call(model, Op.INTEGRATE, {"q": Arg(q, (model.nq,)), "dq": Arg(dq, (model.nv,))})
+    return like(q, out.reshape(*batch, model.nq))
 
 
 def difference(model: Model, q1: Any, q2: Any) -> Any:
     """The tangent vector [..., nv] with integrate(q1, difference(q1, q2)) = q2, the shorter way round."""
-    batch, (out,) = _call(model, Op.DIFFERENCE, {"q1": _Arg(q1, (model.nq,)), "q2": _Arg(q2, (model.nq,))})
-    return _like(q1, out.reshape(*batch, model.nv))
+    batch, (out,) = call(model, Op.DIFFERENCE, {"q1": Arg(q1, (model.nq,)), "q2": Arg(q2, (model.nq,))})
+    return like(q1, out.reshape(*batch, model.nv))
 
 
 class Kinematics(NamedTuple):
@@ -128,7 +134,7 @@ def _poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor
     if v is None:
         q = b.tensor("q", q, (model.nq,), None)
         v = q.new_zeros(model.nv)
-    batch, (pose, velocity, S) = _call(model, Op.POSES, {"q": _Arg(q, (model.nq,)), "v": _Arg(v, (model.nv,))}, params)
+    batch, (pose, velocity, S) = call(model, Op.POSES, {"q": Arg(q, (model.nq,)), "v": Arg(v, (model.nv,))}, params)
     pose = pose.reshape(*batch, model.nb, 7)
     return pose[..., :3], pose[..., 3:], velocity.reshape(*batch, model.nb, 6), S.reshape(*batch, model.nv, 6)
 
@@ -173,7 +179,7 @@ def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0
     linear = S[..., 3:] + torch.linalg.cross(S[..., :3].expand(*arm.shape[:-1], 3), arm)
     moves = torch.tensor([d in model.ancestors[index] for d in dof_body], dtype=torch.bool).unsqueeze(-1)
     J = torch.where(moves, torch.cat((S[..., :3].expand_as(linear), linear), -1), torch.zeros((), dtype=at.dtype))
-    return _like(q, J.transpose(-1, -2))
+    return like(q, J.transpose(-1, -2))
 
 
 class _Masses(NamedTuple):
@@ -207,13 +213,13 @@ def energy(model: Model, q: Any, v: Any, params: Params | None = None) -> tuple[
     stretch = difference(model, rest, b.tensor("q", q, (model.nq,), rate.dtype))
     stiffness = params["stiffness"].to(rate.dtype)[..., list(model.dof_body)]
     potential = gravity + 0.5 * (stiffness * stretch.square()).sum(-1)
-    return _like(q, kinetic), _like(q, potential)
+    return like(q, kinetic), like(q, potential)
 
 
 def centre_of_mass(model: Model, q: Any, params: Params | None = None) -> Any:
     """Centre of mass of all bodies [..., 3], m, world."""
     m = _masses(model, q, None, b.check_params(model, params))
-    return _like(q, (m.mass * m.com).sum(-2) / m.mass.sum(-2))
+    return like(q, (m.mass * m.com).sum(-2) / m.mass.sum(-2))
 
 
 def momentum(model: Model, q: Any, v: Any, params: Params | None = None) -> Any:
@@ -226,4 +232,4 @@ def momentum(model: Model, q: Any, v: Any, params: Params | None = None) -> Any:
     linear = m.mass * m.velocity
     arm, linear_b = torch.broadcast_tensors(m.com - centre, linear)
     angular = (m.angular_momentum + torch.linalg.cross(arm, linear_b)).sum(-2)
-    return _like(q, torch.cat((angular, linear.sum(-2).expand_as(angular)), -1))
+    return like(q, torch.cat((angular, linear.sum(-2).expand_as(angular)), -1))

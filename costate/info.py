@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import ROW_WIDTH, SLOT_WIDTH, STATUS_WIDTH, transforming
-from costate.scene.codes import MOTOR, POSITION, SERVO, VELOCITY
+from costate.scene.codes import FIELD, MOTOR, PLANE, POSITION, SERVO, VELOCITY
 
 if TYPE_CHECKING:
     from costate.scene import Model
 
-PLANE = 0  # model.shape_type of a plane
 EMPTY, SEPARATED, STICKING, SLIDING = range(4)  # states of a contact
 NO_ROW, LOWER, FREE, UPPER = range(4)  # states of a joint row
 
@@ -168,27 +167,39 @@ class Detail(NamedTuple):
 def candidate_shapes(model: Model) -> Tensor:
     """[candidates + 1, 2] int: the two shapes of every point that may touch; the last entry, index -1, is (-1, -1).
 
-    Where a plane is one of them it comes first, as in the engine. Made once for a model.
+    Where a plane or a heightfield is one of them it comes first, as in the engine. Made once for a model.
     """
     cached = model.__dict__.get("_candidate_shapes")
     if cached is None:
-        shapes = []
-        for pair in model.engine.tree.candidate_pair:
-            a, b = model.pairs[pair]
-            shapes.append((b, a) if model.shape_type[b] == PLANE else (a, b))
+        shapes = np.full((len(pair := _candidate_pairs(model)) + 1, 2), -1, np.int64)
+        shapes[:-1] = model.pairs[pair]
+        static = np.isin(model.shape_type, (PLANE, FIELD))
+        behind = np.append(static[shapes[:-1, 1]], False)  # the static one is the second: they change places
+        shapes[behind] = shapes[behind, ::-1]
         with torch.inference_mode(False):  # whoever comes first must not decide for others
-            cached = model.__dict__["_candidate_shapes"] = torch.tensor([*shapes, (-1, -1)], dtype=torch.int64)
+            cached = model.__dict__["_candidate_shapes"] = torch.from_numpy(shapes)
     return cached
 
 
-def contact_names(model: Model) -> list[str]:
-    """Of every point that may touch: its shapes, and a number where the two have several."""
-    names = [f"{model.shape_names[a]} on {model.shape_names[b]}" for b, a in candidate_shapes(model)[:-1].tolist()]
-    numbered, seen = [], dict.fromkeys(names, 0)
-    for name in names:
-        numbered.append(f"{name} [{seen[name]}]" if names.count(name) > 1 else name)
-        seen[name] += 1
-    return numbered
+def contact_names(model: Model, candidates: np.ndarray) -> list[str]:
+    """Of these points that may touch: their shapes, and a number where the two may touch in several."""
+    pair = _candidate_pairs(model)
+    # a point's number is its rank among the points of its pair
+    order = np.argsort(pair, kind="stable")
+    count = np.bincount(pair, minlength=len(model.pairs))
+    rank = np.empty_like(pair)
+    rank[order] = np.arange(len(pair)) - np.repeat(np.cumsum(count) - count, count)
+    shapes, names = candidate_shapes(model)[:-1].numpy()[candidates], model.shape_names
+    several = count[pair[candidates]] > 1
+    return [
+        f"{names[b]} on {names[a]} [{number}]" if numbered else f"{names[b]} on {names[a]}"
+        for (a, b), number, numbered in zip(shapes.tolist(), rank[candidates].tolist(), several.tolist(), strict=True)
+    ]
+
+
+def _candidate_pairs(model: Model) -> np.ndarray:
+    """[candidates] which entry of model.pairs each point that may touch belongs to."""
+    return np.array(model.engine.tree.candidate_pair, dtype=np.int64)
 
 
 def row_names(model: Model) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from costate import batch as b
 from costate.autodiff.torch import CONTACTS, ROW_WIDTH, SLOT_WIDTH, RolloutSpec, costate_norms, rollout
-from costate.info import SEPARATED, STICKING, contact_names, row_motors, row_names
+from costate.info import SEPARATED, STICKING, candidate_shapes, contact_names, row_motors, row_names
 from costate.inputs import check_counts
 from costate.scene import Model, Params
 from costate.scene.codes import MOTOR
@@ -217,6 +217,7 @@ class _Walk:
 
     def __init__(self, model: Model, spec: RolloutSpec, inputs: tuple[Any, ...], q: Tensor, v: Tensor, at: np.ndarray) -> None:
         self.model, self.spec, self.inputs = model, spec, inputs
+        self.candidates = len(candidate_shapes(model)) - 1
         shape = (spec.steps, spec.worlds)
         self.changes, self.contacts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self.closest, self.converged = np.full(shape, np.inf), np.ones(shape, bool)
@@ -232,8 +233,13 @@ class _Walk:
         return self.changes, self.closest, self.contacts, self.converged
 
     def flips(self) -> dict[str, int]:
-        names, counts = (*contact_names(self.model), *row_names(self.model)), np.atleast_1d(self.counts)
-        return {names[k]: int(counts[k]) for k in np.argsort(-counts, kind="stable") if counts[k]}
+        counts = np.atleast_1d(self.counts)
+        order = np.argsort(-counts, kind="stable")
+        changed = order[counts[order] > 0]
+        points = changed[changed < self.candidates]
+        names = dict(zip(points.tolist(), contact_names(self.model, points), strict=True))
+        names.update(enumerate(row_names(self.model), self.candidates))
+        return {names[k]: int(counts[k]) for k in changed.tolist()}
 
     def _control_step(self, t: int, state: State, after: State, alive: np.ndarray) -> None:
         _, _, control, h, external, theta = self.inputs
@@ -249,7 +255,7 @@ class _Walk:
 
     def _note(self, t: int, alive: np.ndarray, status: np.ndarray, slots: np.ndarray, ids: np.ndarray, rows: np.ndarray) -> None:
         """Compare with the step before. A contact or limit that is too far away for a row counts as one that does not push."""
-        worlds, candidates = len(ids), len(self.model.engine.tree.candidate_pair)
+        worlds, candidates = len(ids), self.candidates
         slots = slots.reshape(worlds, -1, SLOT_WIDTH)
         rows = rows.reshape(worlds, -1, ROW_WIDTH)[:, : self.model.engine.tree.rows]  # those of constraints have no states
         rows[:, self.stateless, 1] = 0

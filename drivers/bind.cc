@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -56,17 +57,44 @@ void check_structure(const Structure& s) {
   require(s.limit_body.size() == s.limit_dof.size(), "limit_body and limit_dof differ in length");
   for (int b : s.limit_body)
     require(s.joint[b] == kRevolute || s.joint[b] == kPrismatic || s.joint[b] == kBall, "limit_body: this joint has no limits");
-  require(all_below(s.shape_body, nb_, -1) && all_below(s.shape_type, kBox + 1), "shape_body or shape_type");
+  require(all_below(s.shape_body, nb_, -1) && all_below(s.shape_type, kField + 1), "shape_body or shape_type");
   require(s.shape_type.size() == s.shape_body.size() && s.pair_a.size() == s.pair_b.size(), "shapes or pairs differ in length");
   require(all_below(s.pair_a, ns) && all_below(s.pair_b, ns), "pair: no such shape");
   for (size_t p = 0; p < s.pair_a.size(); p++) {
     int a = s.shape_type[s.pair_a[p]], b = s.shape_type[s.pair_b[p]];
-    bool planes = (a == kPlane) != (b == kPlane), round = a != kPlane && b != kPlane && a != kBox && b != kBox;
-    require(planes || round, "pair: these shapes have no contact");
+    auto flat = [](int type) { return type == kPlane || type == kField; };
+    require(!(flat(a) && flat(b)), "pair: these shapes have no contact");
     require(s.shape_body[s.pair_a[p]] != s.shape_body[s.pair_b[p]], "pair: both shapes are on one body");
   }
   require(s.friction_rule >= 0 && s.friction_rule <= kProduct && s.restitution_rule >= 0 && s.restitution_rule <= kProduct,
           "rule");
+}
+
+// hulls and fields
+void check_solids(const Structure& s) {
+  const ShapeLists& l = s.shapes;
+  auto count = [&](int type) { return std::count(s.shape_type.begin(), s.shape_type.end(), type); };
+  require(long(l.hull_vertices.size()) == count(kHull) && l.hull_faces.size() == l.hull_vertices.size(),
+          "hull_vertices or hull_faces");
+  require(long(l.field_nx.size()) == count(kField) && l.field_ny.size() == l.field_nx.size(), "field_nx or field_ny");
+  for (size_t i = 0; i < l.field_nx.size(); i++)
+    require(l.field_nx[i] >= 2 && l.field_ny[i] >= 2 && long(l.field_nx[i]) * l.field_ny[i] < 1 << 28,
+            "field_nx, field_ny: too few or too many heights");
+  size_t faces = 0, at = 0;
+  for (size_t h = 0; h < l.hull_vertices.size(); h++) {
+    int n = l.hull_vertices[h];
+    require(n >= 4 && n <= kMaxVertices && l.hull_faces[h] >= 4, "hull_vertices: a hull needs 4 to 64 vertices");
+    for (int f = 0; f < l.hull_faces[h]; f++, faces++) {
+      require(faces < l.hull_loop_size.size() && l.hull_loop_size[faces] >= 3, "hull_loop_size");
+      require(3 * faces + 3 <= l.hull_plane.size(), "hull_plane");
+      for (int k = 0; k < 3; k++)
+        require(l.hull_plane[3 * faces + k] >= 0 && l.hull_plane[3 * faces + k] < n, "hull_plane: no such vertex");
+      for (int k = 0; k < l.hull_loop_size[faces]; k++, at++)
+        require(at < l.hull_loop.size() && l.hull_loop[at] >= 0 && l.hull_loop[at] < n, "hull_loop: no such vertex");
+    }
+  }
+  require(faces == l.hull_loop_size.size() && 3 * faces == l.hull_plane.size() && at == l.hull_loop.size(),
+          "hulls: lists differ in length");
 }
 
 // ties, couplings, and actuators on ties
@@ -108,6 +136,7 @@ template <class E> void op_call(const PyTree& t, int op, bool adjoint, long worl
                                 nb::object in_bars, const std::vector<double>& options) {
   OpShape s = op_shape(op, t.tree);
   OpCall<E> c{};
+  if (op == kDistance && t.tree.np != 1) throw nb::value_error("distance needs a tree with one pair");
   if (op == kLinearize) c.options = read_options(options);
   c.tree = &t.tree, c.op = op, c.adjoint = adjoint, c.worlds = worlds;
   Buffer in[6], out[3], bar[6];
@@ -193,12 +222,37 @@ NB_MODULE(_core, m) {
           [](PyTree* self, Ints parent, Ints joint, Ints motor_dof, Ints massless, int form, Ints actuator_type, Ints clip,
              Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a,
              Ints pair_b, int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis,
-             Ints tie_first, Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie) {
-            Structure s = {parent,    joint,         motor_dof,        massless,      form,       actuator_type, clip,
-                           bound,     limit_body,    limit_dof,        dry_dof,       shape_body, shape_type,    pair_a,
-                           pair_b,    friction_rule, restitution_rule, max_contacts,  tie_a,      tie_b,         tie_axis,
-                           tie_first, lock,          coupling_dof1,    coupling_dof2, motor_tie};
+             Ints tie_first, Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices,
+             Ints hull_faces, Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny) {
+            Structure s = {parent,
+                           joint,
+                           motor_dof,
+                           massless,
+                           form,
+                           actuator_type,
+                           clip,
+                           bound,
+                           limit_body,
+                           limit_dof,
+                           dry_dof,
+                           shape_body,
+                           shape_type,
+                           pair_a,
+                           pair_b,
+                           friction_rule,
+                           restitution_rule,
+                           max_contacts,
+                           tie_a,
+                           tie_b,
+                           tie_axis,
+                           tie_first,
+                           lock,
+                           coupling_dof1,
+                           coupling_dof2,
+                           motor_tie,
+                           {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny}};
             check_structure(s);
+            check_solids(s);
             check_equality(s, check_tree(s));
             check_coordinates(TreeStorage(s));
             new (self) PyTree(std::move(s));
@@ -209,7 +263,10 @@ NB_MODULE(_core, m) {
           nb::arg("shape_type") = Ints(), nb::arg("pair_a") = Ints(), nb::arg("pair_b") = Ints(), nb::arg("friction_rule") = 0,
           nb::arg("restitution_rule") = 0, nb::arg("max_contacts") = -1, nb::arg("tie_a") = Ints(), nb::arg("tie_b") = Ints(),
           nb::arg("tie_axis") = Ints(), nb::arg("tie_first") = Ints(), nb::arg("lock") = Ints(),
-          nb::arg("coupling_dof1") = Ints(), nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints())
+          nb::arg("coupling_dof1") = Ints(), nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(),
+          nb::arg("hull_vertices") = Ints(), nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(),
+          nb::arg("hull_loop") = Ints(), nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(),
+          nb::arg("field_ny") = Ints())
       .def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })
@@ -217,7 +274,8 @@ NB_MODULE(_core, m) {
       .def_prop_ro("max_contacts", [](const PyTree& t) { return t.tree.max_contacts; })
       .def_prop_ro("rows", [](const PyTree& t) { return joint_rows(t.tree); })
       .def_prop_ro("equality_rows", [](const PyTree& t) { return t.tree.ne; })
-      .def_prop_ro("candidate_pair", [](const PyTree& t) { return t.storage.touch_pair; })
+      .def_prop_ro("large", [](const PyTree& t) { return t.tree.large != 0; })
+      .def_prop_ro("candidate_pair", [](const PyTree& t) { return t.storage.pairs.candidate_pair(); })
       .def("op", &op, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("outputs"),
            nb::arg("options").none() = nb::none())
       .def("op_adj", &op_adj, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("output_bars"), nb::arg("input_bars"))

@@ -94,8 +94,8 @@ template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
     int type = t.shape_type[s];
     Vec3<E> size = p.shape_size[s];
     Quat<E> u = p.shape_quat[s];
-    if (type != kPlane && !(size.x > 0)) return false;
-    if ((type == kCapsule || type == kBox) && !(size.y > 0)) return false;
+    if (type != kPlane && type != kHull && !(size.x > 0)) return false;
+    if ((type == kCapsule || type == kBox || type == kCylinder || type == kField) && !(size.y > 0)) return false;
     if (type == kBox && !(size.z > 0)) return false;
     if (!(double(u.w) * u.w + double(u.x) * u.x + double(u.y) * u.y + double(u.z) * u.z > kTiny2)) return false;
     if (!(p.friction[s] >= 0) || !(p.restitution[s] >= 0 && p.restitution[s] <= 1) || !(p.softness[s] >= 0)) return false;

@@ -17,7 +17,7 @@ template <class T> struct StatusSum {
       most(x[l][0], lane(s.residual, l)), most(x[l][2], lane(s.sweeps, l)), most(x[l][3], lane(s.contacts, l));
       most(x[l][4], lane(s.penetration, l)), most(x[l][7], lane(s.wanted, l));
       most(x[l][8], lane(s.drift, l)), most(x[l][9], lane(s.contradiction, l));
-      x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E(!solved && !o.exact);
+      x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E((!solved || t.large) && !o.exact);
     }
   }
   void store(const Array<ElementOf<T>>& a, Group g) const {
@@ -26,11 +26,10 @@ template <class T> struct StatusSum {
   }
 };
 
-// block of every contact slot; blocks are sorted by island, slots by candidate
-template <class T> inline int block_of_slot(const Rows<T>& rw, int slot) {
+// block of every contact slot, in rw.mark; blocks are sorted by island, slots by candidate
+template <class T> inline void block_of_slot(const Rows<T>& rw) {
   for (int i = 0; i < rw.count[0]; i++)
-    if (rw.item[i] == rw.touch + slot * lanes<T>) return i;
-  return -1;
+    if (rw.kind[i] == kContactRows) rw.mark[(rw.item[i] - rw.touch) / lanes<T>] = i;
 }
 
 // how far a contact is from changing its state, m/s, and the state: 1 separated, 2 sticking, 3 sliding
@@ -65,10 +64,14 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
       to[0] = lane(rw.eq.total[r], l), to[1] = E(2), to[2] = lane(rw.eq.now.phi[r], l);
     }
   if (!rw.count[0]) return;
-  natural_residual(rw, c.options);
+  if (t.large)
+    large_velocity(t, rw, rw.sigma);
+  else
+    natural_residual(rw, c.options);
+  block_of_slot(rw);
   int held[lanes<T>] = {};
   for (int s = 0; s < rw.count[4] && c.contacts.data; s++) {
-    int i = block_of_slot(rw, s), r = rw.first_row[i];
+    int i = rw.mark[s], r = rw.first_row[i];
     T state, far = contact_state(rw, c.options, i, state);
     const Mat3<T>& C = rw.C[i];
     Vec3<T> f = rw.lam[r] * C.r0 + rw.lam[r + 1] * C.r1 + rw.lam[r + 2] * C.r2;
@@ -76,11 +79,11 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
       int k = rw.item[i][l], at = held[l];
       if (k < 0 || !alive[l]) continue;
       held[l]++;
-      int b = t.shape_body[t.touch_b[k]];
+      int p = rw.cand_pair[k], b = t.shape_body[t.pair_b[p]];
       Vec3<T> x = rw.x_b[i] + (b < 0 ? zero3<T>() : tr.origin[t.root[b]]);
       const T values[kContactNumbers] = {rw.gap[k], x.x, x.y, x.z, C.r0.x, C.r0.y, C.r0.z, f.x, f.y, f.z, state, far};
       for (int j = 0; j < width; j++) c.contacts.data[((g.first + l) * most + at) * width + j] = lane(values[j], l);
-      if (c.contact_ids) c.contact_ids[(g.first + l) * most + at] = k;
+      if (c.contact_ids) c.contact_ids[(g.first + l) * most + at] = t.pair_first[p] + rw.cand_point[k];
     }
   }
   for (int i = 0; i < rw.count[0] && c.rows.data; i++) {
@@ -103,8 +106,9 @@ template <class T, class E> inline void show_rows_adj(const RolloutCall<E>& c, c
   clear(rb.impulse, rw.count[0]);
   if (!c.contacts.data) return;
   int held[lanes<T>] = {};
+  block_of_slot(rw);
   for (int s = 0; s < rw.count[4]; s++) {
-    int i = block_of_slot(rw, s);
+    int i = rw.mark[s];
     for (int l = 0; l < g.count; l++) {
       if (rw.item[i][l] < 0) continue;
       const E* from = c.contacts.data + ((g.first + l) * t.max_contacts + held[l]++) * kContactNumbers + 7;

@@ -28,6 +28,7 @@ enum Op : int {
   kPrepare,
   kErrors,
   kSettle,
+  kDistance,  // of the tree's only pair
   kLinearize
 };
 
@@ -51,6 +52,7 @@ inline OpShape op_shape(int op, const Tree& t) {
     case kPrepare: return {1, 1, {P, 0, 0, 0, 0, 0}, {P, 0, 0}};
     case kErrors: return {2, 1, {t.nq, P, 0, 0, 0, 0}, {t.ne, 0, 0}};
     case kSettle: return {2, 1, {t.nq, P, 0, 0, 0, 0}, {t.nq, 0, 0}};
+    case kDistance: return {2, 1, {t.nq, P, 0, 0, 0, 0}, {10, 0, 0}};
     default: return {6, 2, {t.nq, t.nv, t.nu, 1, ext, P}, {n2 * n2, n2 * t.nu, 0}};
   }
 }

@@ -8,7 +8,7 @@ CS_BEGIN
 template <class T> struct OpBuffers {
   Trace<T> tr;
   Bars<T> bar;
-  Rows<T> rw;  // of linearize
+  Rows<T> rw;  // of linearize, distance, and what concerns equality rows
   RowBars<T> rb;
   T *in[6], *out[3], *in_bar[6], *out_bar[3];
   T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
@@ -26,6 +26,7 @@ template <class T> inline OpBuffers<T> op_buffers(const OpCall<ElementOf<T>>& c,
     b.rb.V_x = m.template take<Motion<T>>(t.nb), b.rb.V_y = m.template take<Motion<T>>(t.nb);
     b.rb.F_x = m.template take<Force<T>>(t.nb), b.rb.F_y = m.template take<Force<T>>(t.nb);
   }
+  if (c.op == kDistance) touch_map(t, b.rw, m), touch_bars_map(t, b.rb, m);
   if (c.op == kLinearize) b.rw = rows_map(t, c.options, true, m), b.rb = row_bars_map(t, c.options, m);
   for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
   for (int k = 0; k < s.n_out; k++)
@@ -88,6 +89,7 @@ template <class T> inline void op_forward(int op, const Tree& t, const Options& 
     case kPrepare: prepare(t, in[0], out[0]); break;
     case kErrors: errors(t, params_map(t, in[1]), b.tr, b.rw.eq, in[0], out[0]); break;
     case kSettle: settle(t, params_map(t, in[1]), b.tr, b.rw, in[0], b.q2, out[0]); break;
+    case kDistance: distance(t, params_map(t, in[1]), b.tr, b.rw, in[0], out[0]); break;
     default: linearize(t, o, b, external); break;
   }
 }
@@ -114,6 +116,7 @@ template <class T> inline void op_adjoint(int op, const Tree& t, const OpBuffers
     case kMassMatrix: mass_matrix_adj(t, th, b.tr, g[0], b.bar, th_bar, tangent); break;
     case kPoses: poses_adj(t, th, b.tr, in[1], g[0], g[1], g[2], b.bar, th_bar, tangent, bar[1]); break;
     case kErrors: errors_adj(t, th, b.tr, b.rw.eq, g[0], b.rb.eq, b.bar, th_bar, tangent); break;
+    case kDistance: distance_adj(t, th, b.tr, b.rw, g[0], b.rb, b.bar, th_bar, tangent); break;
     case kSettle:
       tangent_bars(t, b.out[0], g[0], tangent);
       settle_adj(t, th, b.tr, b.rw, b.q2, tangent, b.rb, b.bar, th_bar, b.tangent + t.nv);

@@ -7,6 +7,7 @@
 
 #include "../core/data/params.h"
 #include "elimination.h"
+#include "pairs.h"
 
 namespace costate {
 
@@ -18,21 +19,24 @@ struct Structure {
   std::vector<int> limit_body, limit_dof, dry_dof;
   std::vector<int> shape_body, shape_type, pair_a, pair_b;
   int friction_rule = kGeometric, restitution_rule = kGeometric;
-  int max_contacts = -1;  // < 0: all candidates, at most kMaxContacts
+  int max_contacts = -1;  // < 0: all candidates, at most kMaxContacts or kContactsPerTree
+  int large = -1;         // < 0: more than kLargeRows rows and no equality rows
   std::vector<int> tie_a, tie_b, tie_axis, tie_first, lock;
   std::vector<int> coupling_dof1, coupling_dof2;
   std::vector<int> motor_tie;
+  ShapeLists shapes;
 };
-
-constexpr int kMaxContacts = 48;
 
 struct TreeStorage {
   Structure s;
   std::vector<int> root, joined, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof, last_dof;
   std::vector<int> motor_q, row_motor, servo, limit_order, limit_group_adr, coupling_dof, coupling_q;
   EqualityTables equality;
-  std::vector<int> touch_a, touch_b, touch_point, touch_pair, group_adr;
+  PairTables pairs;
+  SolidStorage solids;
+  std::vector<int> tree_adr, tree_dof, tree_body_adr, tree_body;
   int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, n_servo = 0, max_contacts = 0, max_slots = 0, tree_rows = 0;
+  int max_near = 0, max_cand = 0, large = 0, max_list = 0;
 
   TreeStorage(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form_ = -1)
       : TreeStorage(plain(std::move(parent), std::move(joint), std::move(motor_dof), form_)) {}
@@ -57,8 +61,9 @@ struct TreeStorage {
     if (form == kSparse) fill_rows();
     fill_actuators();
     fill_limits();
-    fill_candidates();
+    fill_trees();
     fill_equality();
+    fill_pairs();
     tree_rows = most_rows();
   }
 
@@ -173,30 +178,55 @@ struct TreeStorage {
 
   int tree_of_shape(int shape) const { return s.shape_body[shape] < 0 ? -1 : root[s.shape_body[shape]]; }
 
-  // candidates of the same two trees are neighbours; groups in the order of their first pair
-  void fill_candidates() {
-    std::map<std::pair<int, int>, size_t> known;
-    std::vector<std::vector<std::pair<int, int>>> groups;  // (pair, point)
-    for (size_t p = 0; p < s.pair_a.size(); p++) {
-      int &a = s.pair_a[p], &b = s.pair_b[p];
-      if (s.shape_type[b] == kPlane) std::swap(a, b);
-      std::pair<int, int> key = {tree_of_shape(a), tree_of_shape(b)};  // in this order: x_a and x_b count from these trees
-      auto at = known.insert({key, groups.size()}).first;
-      if (at->second == groups.size()) groups.emplace_back();
-      bool capsules = s.shape_type[a] == kCapsule && s.shape_type[b] == kCapsule;
-      int points = s.shape_type[a] == kPlane ? shape_points(s.shape_type[b]) : capsules ? 2 : 1;
-      for (int i = 0; i < points; i++) groups[at->second].push_back({int(p), i});
+  // bodies and dofs of every tree
+  void fill_trees() {
+    size_t nb = s.parent.size();
+    for (size_t r = 0; r <= nb; r++) {
+      tree_adr.push_back(int(tree_dof.size())), tree_body_adr.push_back(int(tree_body.size()));
+      if (r == nb || s.parent[r] >= 0) continue;
+      for (size_t b = r; b < nb; b++) {
+        if (root[b] != int(r)) continue;
+        tree_body.push_back(int(b));
+        for (int d = v_adr[b]; d < v_adr[b] + joint_nv(s.joint[b]); d++) tree_dof.push_back(d);
+      }
     }
-    group_adr.push_back(0);
-    for (const auto& group : groups) {
-      for (auto [pair, point] : group)
-        touch_a.push_back(s.pair_a[pair]), touch_b.push_back(s.pair_b[pair]), touch_pair.push_back(pair),
-            touch_point.push_back(point);
-      group_adr.push_back(int(touch_a.size()));
+  }
+
+  int tree_dofs(int tree) const { return tree < 0 ? 0 : tree_adr[tree + 1] - tree_adr[tree]; }
+
+  void fill_pairs() {
+    std::vector<int> tree;
+    for (size_t i = 0; i < s.shape_body.size(); i++) tree.push_back(tree_of_shape(int(i)));
+    pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree);
+    solids.fill(s.shape_type, s.shapes);
+    std::vector<int> moving = tree;
+    std::sort(moving.begin(), moving.end());
+    int trees = int(std::unique(moving.begin(), moving.end()) - moving.begin()), np = int(pairs.a.size());
+    max_contacts = std::min(pairs.nk, s.max_contacts < 0 ? std::max(kMaxContacts, kContactsPerTree * trees) : s.max_contacts);
+    for (int points : pairs.group_points()) max_slots += std::min(points, max_contacts);
+    int rows = int(s.limit_body.size() + s.dry_dof.size() + row_motor.size());
+    large = s.large >= 0 ? s.large : 3 * max_contacts + rows > kLargeRows && equality.lock.empty();
+    max_near = np <= kAllPairs ? np : std::min(np, std::max(kAllPairs, 16 * int(tree.size())));
+    max_cand = np <= kAllPairs ? pairs.nk : std::min(pairs.nk, 4 * max_near + pairs.most_points * int(tree.size()));
+    max_list = most_dofs();
+  }
+
+  // most dofs that move one row
+  int most_dofs() const {
+    bool whole = form == kArticulated || large;
+    auto above = [&](int body) {
+      return body < 0 ? 0 : whole ? tree_dofs(root[body]) : last_dof[body] < 0 ? 0 : dof_depth[last_dof[body]] + 1;
+    };
+    int most = 0;
+    for (size_t p = 0; p < pairs.a.size(); p++)
+      most = std::max(most, above(s.shape_body[pairs.a[p]]) + above(s.shape_body[pairs.b[p]]));
+    for (int d : s.dry_dof) most = std::max(most, above(dof_body[d]));
+    for (int b : s.limit_body) most = std::max(most, above(b));
+    for (int k : row_motor) {
+      int tie = s.motor_tie[k];
+      most = std::max(most, tie < 0 ? above(dof_body[s.motor_dof[k]]) : above(s.tie_a[tie]) + above(s.tie_b[tie]));
     }
-    int nk = int(touch_a.size());
-    max_contacts = s.max_contacts < 0 ? std::min(nk, kMaxContacts) : std::min(nk, s.max_contacts);
-    for (const auto& group : groups) max_slots += std::min(int(group.size()), max_contacts);
+    return most;
   }
 
   int most_rows() const {
@@ -209,11 +239,12 @@ struct TreeStorage {
         if (b >= 0) n[root[b]]++;
     }
     for (int b : s.limit_body) n[root[b]]++;
-    for (size_t g = 0; g + 1 < group_adr.size(); g++) {
-      int k = group_adr[g], rows = 3 * std::min(group_adr[g + 1] - k, max_contacts);
-      for (int tree : {tree_of_shape(touch_a[k]), tree_of_shape(touch_b[k])})
-        if (tree >= 0) n[tree] += rows;
-    }
+    std::map<std::pair<int, int>, int> points;
+    for (size_t p = 0; p < pairs.a.size(); p++)
+      points[{tree_of_shape(pairs.a[p]), tree_of_shape(pairs.b[p])}] += pairs.first[p + 1] - pairs.first[p];
+    for (auto [trees, count] : points)
+      for (int tree : {trees.first, trees.second})
+        if (tree >= 0) n[tree] += 3 * std::min(count, max_contacts);
     return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
   }
 
@@ -231,15 +262,26 @@ struct TreeStorage {
     t.n_limit = int(s.limit_body.size()), t.n_dry = int(s.dry_dof.size()), t.row_motor = row_motor.data();
     t.limit_body = s.limit_body.data(), t.limit_dof = s.limit_dof.data(), t.dry_dof = s.dry_dof.data();
     t.limit_order = limit_order.data();
-    t.ns = int(s.shape_body.size()), t.nk = int(touch_a.size());
-    t.shape_body = s.shape_body.data(), t.shape_type = s.shape_type.data();
-    t.touch_a = touch_a.data(), t.touch_b = touch_b.data(), t.touch_point = touch_point.data();
-    t.n_groups = int(group_adr.size()) - 1, t.group_adr = group_adr.data();
+    view_pairs(t);
     t.n_limit_groups = int(limit_group_adr.size()) - 1, t.limit_group_adr = limit_group_adr.data();
     t.max_contacts = max_contacts, t.max_slots = max_slots, t.tree_rows = tree_rows;
     t.friction_rule = s.friction_rule, t.restitution_rule = s.restitution_rule;
     view_equality(t);
     return t;
+  }
+
+  void view_pairs(Tree& t) const {
+    t.ns = int(s.shape_body.size()), t.shape_body = s.shape_body.data(), t.shape_type = s.shape_type.data();
+    t.n_vertex = solids.n_vertex, t.n_height = solids.n_height;
+    t.hull_adr = solids.hull_adr.data(), t.height_adr = solids.height_adr.data();
+    t.field_nx = solids.field_nx.data(), t.field_ny = solids.field_ny.data();
+    t.solid = solids.numbers.data(), t.solid_adr = solids.adr.data(), t.solid_n = solids.n.data();
+    t.np = int(pairs.a.size()), t.nk = pairs.nk, t.pair_a = pairs.a.data(), t.pair_b = pairs.b.data();
+    t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
+    t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
+    t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
+    t.tree_adr = tree_adr.data(), t.tree_dof = tree_dof.data();
+    t.tree_body_adr = tree_body_adr.data(), t.tree_body = tree_body.data();
   }
 
   void view_equality(Tree& t) const {

@@ -16,7 +16,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 HEADER = "core/data/params.h"
 LAYOUT = "costate/_native/layout.py"
-PER = ("world", "body", "q", "dof", "motor", "servo", "clip", "bound", "limit", "dry", "shape", "frame", "tie", "coupling")
+PER = (
+    "world",
+    "body",
+    "q",
+    "dof",
+    "motor",
+    "servo",
+    "clip",
+    "bound",
+    "limit",
+    "dry",
+    "shape",
+    "vertex",
+    "height",
+    "frame",
+    "tie",
+    "coupling",
+)
 FIELD = re.compile(r"CS_FIELD\(\s*(\w+)\s*,\s*(\w+)\s*,\s*(\d+)\s*(?:,[^()]*)?\)\s*(?://\s*(.*?)|/\*\s*(.*?)\s*\*/)?\s*\\?$")
 
 TEMPLATE = '''\

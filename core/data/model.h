@@ -24,11 +24,23 @@ CS_FN int joint_parent_fixed(int joint) { return joint == kFree ? 3 : joint == k
 // How H is factored: sparse L^T D L (cost grows with the depth squared), or articulated bodies (linear in the dofs)
 enum Form : int { kSparse = 0, kArticulated = 1 };
 
-// What can touch. A sphere is a point with a radius, a capsule a segment with one, a box eight corners
-enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3 };
+// What can touch. A sphere is a point with a radius, a capsule a segment with one, the others have vertices, edges and faces;
+// a field is a terrain of heights over a grid
+enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3, kCylinder = 4, kHull = 5, kField = 6 };
+constexpr int kMaxVertices = 64;  // of a hull
+constexpr int kManifold = 4;      // points in which two shapes touch at most, where features are chosen
 
 // no adjoint: integers.   points of a shape that can touch a plane
 CS_FN int shape_points(int shape) { return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : 0; }
+// no adjoint: integers.   round: a sphere or a capsule
+CS_FN bool shape_round(int shape) { return shape == kSphere || shape == kCapsule; }
+// no adjoint: integers.   whether features of a pair are chosen lane by lane (a: the plane or field, if there is one)
+CS_FN bool pair_chosen(int a, int b) { return a == kPlane ? shape_points(b) == 0 : !(shape_round(a) && shape_round(b)); }
+// no adjoint: integers.   points in which a pair may touch
+CS_FN int pair_points(int a, int b) {
+  if (pair_chosen(a, b)) return kManifold;
+  return a == kPlane ? shape_points(b) : a == kCapsule && b == kCapsule ? 2 : 1;
+}
 
 // What drives a joint: a force, a spring and damper towards a position or a velocity, or a servo that reaches its speed within its force
 enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2, kServo = 3 };
@@ -77,15 +89,30 @@ struct Tree {
   const int* limit_body;  // [n_limit] the joint
   const int* limit_dof;   // [n_limit] its dof; of a ball joint the first
   const int* dry_dof;     // [n_dry]
-  // shapes, and pairs of features that may touch ("candidates"), sorted into groups that join the same two trees
-  int ns, nk;              // shapes, candidates
-  const int* shape_body;   // [ns] -1 the world
-  const int* shape_type;   // [ns] ShapeType
-  const int* touch_a;      // [nk] shape a: the plane where there is one. Normals point from a to b
-  const int* touch_b;      // [nk] shape b
-  const int* touch_point;  // [nk] which point of b touches the plane; of two capsules which of two
-  int n_groups;            // of candidates
-  const int* group_adr;    // [n_groups + 1] first candidate
+  // shapes
+  int ns;                          // shapes
+  const int* shape_body;           // [ns] -1 the world
+  const int* shape_type;           // [ns] ShapeType
+  int n_vertex, n_height;          // of all hulls, of all fields
+  const int* hull_adr;             // [ns] first vertex of a hull in th.hull_vertex, -1 none
+  const int* height_adr;           // [ns] first height of a field in th.height, -1 none
+  const int *field_nx, *field_ny;  // [ns] heights along x and y, 0 none
+  const int* solid;                // vertices, edges and faces of boxes, cylinders and hulls (ops/collide/solid.h)
+  const int* solid_adr;            // [ns, 4] where loop_adr, loop, plane, edge of a shape begin in it
+  const int* solid_n;              // [ns, 3] vertices, faces, edges
+  // pairs of shapes that may touch, sorted into groups that join the same two trees (or one group, where that would be many)
+  int np, nk;                  // pairs; points in which they may touch ("candidates")
+  const int *pair_a, *pair_b;  // [np] shapes: a the plane or field where there is one. Normals point from a to b
+  const int* pair_first;       // [np + 1] first candidate, as users count them
+  const int* pair_group;       // [np]
+  const int *partner_adr,
+      *partner;  // [ns + 1] first pair of a shape with a later one in `partner`: pairs [np], those of one shape by the other
+  int n_groups;  // of pairs
+  int max_near, max_cand;          // pairs that may be near each other in a step, and their candidates
+  int large;                       // 1: too many contacts for dense matrices (ops/large.h); worlds of such models run one by one
+  int max_list;                    // most dofs that move one row
+  const int *tree_adr, *tree_dof;  // [nb + 1] first dof of the tree with this root in tree_dof [nv], in order
+  const int *tree_body_adr, *tree_body;  // the same of its bodies
   int n_limit_groups;
   const int* limit_order;      // [n_limit] limits, those of one tree next to each other
   const int* limit_group_adr;  // [n_limit_groups + 1] first place in limit_order

@@ -38,6 +38,8 @@ CS_BEGIN
   CS_FIELD(shape_pos,    shape, 3,      Vec3<T>)         /* body frame (or world), m */                             \
   CS_FIELD(shape_quat,   shape, 4,      Quat<T>)         /* body frame (or world), wxyz */                          \
   CS_FIELD(shape_size,   shape, 3,      Vec3<T>)         /* radius; radius, half length; half extents, m */         \
+  CS_FIELD(hull_vertex,  vertex, 3,     Vec3<T>)         /* of hulls, shape frame, m */                             \
+  CS_FIELD(height,       height, 1,     T)               /* of fields, along the z of the shape, m */               \
   CS_FIELD(friction,     shape, 1,      T)               /* coefficient */                                          \
   CS_FIELD(restitution,  shape, 1,      T)               /* rebound speed over impact speed, 0 to 1 */              \
   CS_FIELD(softness,     shape, 1,      T)               /* static penetration per normal force, m/N */             \
@@ -59,7 +61,7 @@ template <class T> struct Params {
 #undef CS_FIELD
 };
 
-enum class Per { world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, frame, tie, coupling };
+enum class Per { world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, vertex, height, frame, tie, coupling };
 
 // no adjoint: integers
 CS_FN int per_count(const Tree& t, Per per) {
@@ -75,6 +77,8 @@ CS_FN int per_count(const Tree& t, Per per) {
     case Per::limit: return t.n_limit;
     case Per::dry: return t.n_dry;
     case Per::shape: return t.ns;
+    case Per::vertex: return t.n_vertex;
+    case Per::height: return t.n_height;
     case Per::frame: return 2 * t.n_tie;
     case Per::tie: return t.n_tie;
     default: return t.n_coupling;

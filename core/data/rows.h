@@ -5,6 +5,7 @@
 // through others, form an island; its rows are contiguous and couple through one dense matrix A.
 #pragma once
 #include "equality.h"
+#include "feature.h"
 #include "options.h"
 
 CS_BEGIN
@@ -26,54 +27,67 @@ template <class T> struct Status {
 };
 
 template <class T> struct Rows {
-  // shapes and candidates
-  Vec3<T>* shape_p;              // [ns] position from the origin of its body's tree, or in the world              by shapes
-  Mat3<T>* shape_R;              // [ns] orientation                                                              by shapes
-  T* gap;                        // [nk] phi, m                                                                   by collide
-  Mat3<T>* frame;                // [nk] rows: normal a -> b, two tangents                                        by collide
-  Vec3<T>* point;                // [nk] contact point, from the origin of b's tree                               by collide
-  T *mu, *e, *soft, *lightness;  // [nk] coefficients of the pair; 1/m of both bodies    by collide
-  T* distance;                   // [n_limit] to the nearer limit                                                 by limits
-  Vec3<T>* limit_J;              // [n_limit] its derivative by the joint's dofs                                  by limits
+  // shapes, and what bounds them in the world
+  Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
+  Mat3<T>* shape_R;         // [ns] orientation                                                        by shapes
+  Vec3<T>*bound_p, *bound;  // [ns] middle and half extents of a box around the shape, world axes       by bounds
+  T* bound_v;               // [ns] most speed of any of its points                                    by bounds
+  int* order;               // [2 ns] scratch of near_pairs
+  // pairs that may be near each other in some lane, and the points in which they may touch: candidates
+  int *near, *near_bits;         // [max_near] pair; lanes in which it is near                                  by near_pairs
+  int *cand_pair, *cand_point;   // [max_cand] pair, and which of its points                                    by collide
+  Feature* feature;              // [max_cand, lanes] where features are chosen                                 by collide
+  T* gap;                        // [max_cand] phi, m                                                           by collide
+  Mat3<T>* frame;                // [max_cand] rows: normal a -> b, two tangents                                by collide
+  Vec3<T>* point;                // [max_cand] contact point, from the origin of b's tree                       by collide
+  Vec3<T>* shift;                // [max_cand] from coordinates of a's tree to those of b's                     by collide
+  T *mu, *e, *soft, *lightness;  // [max_cand] coefficients of the pair; 1/m of both bodies                   by collide
+  T* distance;                   // [n_limit] to the nearer limit                                             by limits
+  Vec3<T>* limit_J;              // [n_limit] its derivative by the joint's dofs                              by limits
   // slots and blocks
-  int* count;  // [5] blocks, rows, islands, whether K holds the factor of the solution, contact slots   by slots
-  int *touch, *limit,
-      *fixed;             // [max_slots, lanes], [n_limit, lanes], [n_dry + n_row_motor, lanes] item in a slot, -1 none  by slots
-  int *kind, *first_row;  // [blocks + 1] BlockKind, first row                                             by slots
-  int** item;             // [blocks] its slot: one item per lane                                          by slots
-  int* same;              // [blocks] the item that all lanes with one share, -1 if they differ            by slots
-  int *list_n, *list;     // [blocks], [blocks, nv] dofs that can move the block, in order                 by slots
-  int *reach_n, *reach;   // [blocks], [blocks, n_item] items whose equality rows such a move reaches        by slots
+  int*
+      count;  // [8] blocks, rows, islands, whether K holds the factor of the solution, contact slots, near pairs, candidates, overflow
+  int *touch, *limit;     // [max_slots, lanes], [n_limit, lanes] item in a slot, -1 none                     by slots
+  int* fixed;             // [n_dry + n_row_motor, lanes] the same                                           by slots
+  int *kind, *first_row;  // [blocks + 1] BlockKind, first row                                               by slots
+  int** item;             // [blocks] its slot: one item per lane                                            by slots
+  int* same;              // [blocks] the item that all lanes with one share, -1 if they differ              by slots
+  // columns of a block's rows: the dofs that can move it, in order; behind them nv + r for equality rows r that such a move reaches
+  int *list_n, *col_n;   // [blocks] dofs, columns                                                          by slots
+  int *col_adr, *col;    // [blocks + 1], [max_cols] first column; those                                    by slots
+  int *J_adr, *Y_adr;    // [blocks + 1] first number of J; of Y and W                                       by slots
+  int *reach_n, *reach;  // [blocks], [blocks, n_item] items of those equality rows                          by slots
   int *island_block, *island_A, *island_singles;  // [islands + 1] first block, first number of A; joint rows   by slots
-  int* mark;                                      // [nv + 2 nb + n_item + ne] scratch
-  int *used, *limited;  // [nk], [n_limit] lanes that have rows for it, as bits                          by slots
+  int* mark;                                      // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
+  int *used, *limited;  // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
   // rows
-  T* valid;                               // [blocks] 1 where the lane has an item                                         by rows
-  Vec3<T>*x_a, *x_b;                      // [blocks] contact point from the origins of both trees                         by rows
-  Mat3<T>* C;                             // [blocks] contact frame, zero in lanes without an item                         by rows
+  T* valid;                               // [blocks] 1 where the lane has an item                           by rows
+  Vec3<T>*x_a, *x_b;                      // [blocks] contact point from the origins of both trees           by rows
+  Mat3<T>* C;                             // [blocks] contact frame, zero in lanes without an item           by rows
   T *block_mu, *t_gap, *t_v, *t_e, *t_h;  // [blocks] friction; derivatives of the target by gap, J v, e, h  by rows
   T* sigma;                               // [nv + ne] scratch: +1 if a dof moves b, -1 if it moves a
-  T *J, *Y, *W;  // [rows, nv], [rows, nv + ne] J; left and right half of J H^-1 J^T, on the block's list     by rows, delassus
-  T *b, *R, *lo, *hi, *rho, *inv_rho,
-      *lam;        // [rows]                                                                by rows, delassus, relax
-  Sym3<T>* B_inv;  // [blocks] inverse of a contact's own 3 x 3 block of A                           by delassus
-  T *A, *K;        // [sum of squares of the islands' rows]                                         by delassus, polish
+  T* wide;                                // [3 (nv + ne)] scratch
+  T *J, *Y, *W;  // J; left and right half of J H^-1 J^T, row by row on the block's columns                  by rows, delassus
+  T *b, *R, *lo, *hi, *rho, *inv_rho;  // [rows]                                                             by rows, delassus
+  T* lam;                              // [rows]                                                             by relax
+  Sym3<T>* B_inv;  // [blocks] inverse of a contact's own 3 x 3 block of A                                   by delassus
+  T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
   T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
-  T *history, *took,
-      *damped;  // [events + 1, rows] lam before each sweep or Newton step, [events] part of it that a lane took; its sigma  by relax
-  int* event;      // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                                    by relax
-  T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add               by step, constrain
+  T* history;        // [events + 1, rows] lam before each sweep or Newton step                              by relax
+  T *took, *damped;  // [events] part of it that a lane took; its sigma                                      by relax
+  int* event;        // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                           by relax
+  T *v_star, *dv;    // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
   Equality<T> eq;
 };
 
 template <class T> struct RowBars {
   Force<T>* shape;                          // [ns] by a rigid displacement of the shape alone, about its tree's origin
-  T* gap;                                   // [nk]
-  Mat3<T>* frame;                           // [nk]
-  Vec3<T>* point;                           // [nk]
-  T *mu, *e, *soft, *lightness;             // [nk]
+  T* gap;                                   // [max_cand]
+  Mat3<T>* frame;                           // [max_cand]
+  Vec3<T>* point;                           // [max_cand]
+  T *mu, *e, *soft, *lightness;             // [max_cand]
   T* distance;                              // [n_limit]
   Vec3<T>* limit_J;                         // [n_limit]
   T *lam, *w, *z, *b, *R, *lo, *hi;         // [rows] w = -b_bar
@@ -81,7 +95,9 @@ template <class T> struct RowBars {
   T *w_else, *lo_else, *hi_else, *mu_else;  // [rows], [blocks] of the implicit mode, where the exact one is asked for
   Vec3<T>* impulse;                         // [blocks] by the impulse that info shows; zero unless it was asked for
   T *A, *rho;                               // exact mode: [A], [rows]
-  T *J, *X, *Lambda;    // [rows, nv] J_bar; exact mode: responses of v, and [rows, ne] of equality rows to a unit of each row
+  T* J;                                     // as Rows::J
+  T *X, *Lambda;        // [rows, nv], [rows, ne] exact mode: responses of v and of equality rows to a unit of each row
+  T* W;                 // exact mode of large models: as Rows::W
   T *g, *u;             // [nv] H^-1 v_bar+, and u of the adjoint
   T* h;                 // [nb] by the step size, for each tree: in this order the sum does not depend on lane-mates
   Motion<T>*V_x, *V_y;  // [nb] scratch of mass_form
@@ -89,44 +105,77 @@ template <class T> struct RowBars {
   EqualityBars<T> eq;
 };
 
-// no adjoint: integers.   blocks, numbers of A, events that a pack may have
+// A block's rows and columns
+struct Span {
+  int r, n, m, s;  // first row, rows, dofs, columns
+  const int* col;
+  int J, Y;  // first numbers
+};
+// no adjoint: integers
+template <class T> CS_FN Span span(const Rows<T>& rw, int i) {
+  return {rw.first_row[i], rw.first_row[i + 1] - rw.first_row[i], rw.list_n[i], rw.col_n[i], rw.col + rw.col_adr[i], rw.J_adr[i],
+          rw.Y_adr[i]};
+}
+// no adjoint: integers.   place of dof d among a block's columns
+CS_FN int place(const Span& s, int d) {
+  int k = s.m - 1;
+  while (s.col[k] != d) k--;
+  return k;
+}
+
+// no adjoint: integers.   blocks, columns of a row, numbers of A, events that a pack may have
 CS_FN int max_blocks(const Tree& t) { return joint_rows(t) + t.max_slots; }
 // no adjoint: integers
-CS_FN int max_A(const Tree& t) { return max_rows(t) * max_rows(t); }
+CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv ? t.max_list * lanes : t.nv; }
+// no adjoint: integers
+CS_FN int max_A(const Tree& t) { return t.large ? 9 * max_blocks(t) : max_rows(t) * max_rows(t); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
   return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
 }
 
+// no adjoint: memory.   of shapes, pairs and candidates
+template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
+  int n = t.max_cand, L = lanes<T>;
+  r.shape_p = m.template take<Vec3<T>>(t.ns), r.shape_R = m.template take<Mat3<T>>(t.ns);
+  r.bound_p = m.template take<Vec3<T>>(t.ns), r.bound = m.template take<Vec3<T>>(t.ns), r.bound_v = m.template take<T>(t.ns);
+  r.order = m.template take<int>(2 * t.ns), r.near = m.template take<int>(t.max_near);
+  r.near_bits = m.template take<int>(t.max_near), r.cand_pair = m.template take<int>(n);
+  r.cand_point = m.template take<int>(n), r.feature = m.template take<Feature>(n * L);
+  r.gap = m.template take<T>(n), r.frame = m.template take<Mat3<T>>(n), r.point = m.template take<Vec3<T>>(n);
+  r.shift = m.template take<Vec3<T>>(n), r.mu = m.template take<T>(n), r.e = m.template take<T>(n);
+  r.soft = m.template take<T>(n), r.lightness = m.template take<T>(n), r.used = m.template take<int>(n);
+  r.count = m.template take<int>(8);
+}
+
 // no adjoint: memory.   keep: also what the adjoint of the iterations needs
 template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool keep, Arena<T>& m) {
   Rows<T> r;
-  int nb = max_blocks(t), n = max_rows(t), L = lanes<T>, events = keep ? max_events(o) : 0;
-  r.shape_p = m.template take<Vec3<T>>(t.ns), r.shape_R = m.template take<Mat3<T>>(t.ns);
-  r.gap = m.template take<T>(t.nk), r.frame = m.template take<Mat3<T>>(t.nk), r.point = m.template take<Vec3<T>>(t.nk);
-  r.mu = m.template take<T>(t.nk), r.e = m.template take<T>(t.nk), r.soft = m.template take<T>(t.nk);
-  r.lightness = m.template take<T>(t.nk);
+  int nb = max_blocks(t), n = max_rows(t), L = lanes<T>, events = keep ? max_events(o) : 0, list = max_list(t, L);
+  touch_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit), r.limit_J = m.template take<Vec3<T>>(t.n_limit);
-  r.count = m.template take<int>(5), r.touch = m.template take<int>(t.max_slots * L);
+  r.touch = m.template take<int>(t.max_slots * L);
   r.limit = m.template take<int>(t.n_limit * L), r.fixed = m.template take<int>((t.n_dry + t.n_row_motor) * L);
   r.kind = m.template take<int>(nb + 1), r.first_row = m.template take<int>(nb + 1), r.item = m.template take<int*>(nb);
-  r.same = m.template take<int>(nb), r.list_n = m.template take<int>(nb), r.list = m.template take<int>(nb * t.nv);
+  r.same = m.template take<int>(nb), r.list_n = m.template take<int>(nb), r.col_n = m.template take<int>(nb);
+  r.col_adr = m.template take<int>(nb + 1), r.col = m.template take<int>(nb * (list + t.ne));
+  r.J_adr = m.template take<int>(nb + 1), r.Y_adr = m.template take<int>(nb + 1);
   r.reach_n = m.template take<int>(nb), r.reach = m.template take<int>(nb * t.n_item);
   r.island_block = m.template take<int>(nb + 1), r.island_A = m.template take<int>(nb + 1);
   r.island_singles = m.template take<int>(nb + 1);
-  r.mark = m.template take<int>(n_halves(t) + 2 * t.nb + t.n_item);
+  r.mark = m.template take<int>(2 * n_halves(t) + 2 * t.nb + t.n_item + 3 * nb);
   r.valid = m.template take<T>(nb), r.x_a = m.template take<Vec3<T>>(nb), r.x_b = m.template take<Vec3<T>>(nb);
   r.C = m.template take<Mat3<T>>(nb), r.block_mu = m.template take<T>(nb), r.t_gap = m.template take<T>(nb);
   r.t_v = m.template take<T>(nb), r.t_e = m.template take<T>(nb), r.t_h = m.template take<T>(nb);
-  r.sigma = m.template take<T>(n_halves(t)), r.B_inv = m.template take<Sym3<T>>(nb);
-  r.J = m.template take<T>(n * t.nv), r.Y = m.template take<T>(n * n_halves(t)), r.W = m.template take<T>(n * n_halves(t));
+  r.sigma = m.template take<T>(n_halves(t)), r.wide = m.template take<T>(3 * n_halves(t));
+  r.B_inv = m.template take<Sym3<T>>(nb), r.J = m.template take<T>(n * list);
+  r.Y = m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
   r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n), r.hi = m.template take<T>(n);
   r.rho = m.template take<T>(n), r.lam = m.template take<T>(n), r.y = m.template take<T>(n), r.delta = m.template take<T>(n);
-  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n),
-  r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.used = m.template take<int>(t.nk);
-  r.limited = m.template take<int>(t.n_limit);
-  r.A = m.template take<T>(max_A(t)), r.K = m.template take<T>(max_A(t));
-  r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events),
+  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n);
+  r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.limited = m.template take<int>(t.n_limit);
+  r.A = m.template take<T>(max_A(t)), r.K = m.template take<T>(t.large ? 0 : max_A(t));
+  r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
   if (!keep) r.history = nullptr;
   r.event = m.template take<int>(events + 1), r.v_star = m.template take<T>(t.nv);
@@ -135,20 +184,28 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   return r;
 }
 
+// no adjoint: memory.   of the bars of candidates
+template <class T> CS_FN void touch_bars_map(const Tree& t, RowBars<T>& r, Arena<T>& m) {
+  int n = t.max_cand;
+  r.shape = m.template take<Force<T>>(t.ns), r.gap = m.template take<T>(n), r.frame = m.template take<Mat3<T>>(n);
+  r.point = m.template take<Vec3<T>>(n), r.mu = m.template take<T>(n), r.e = m.template take<T>(n);
+  r.soft = m.template take<T>(n), r.lightness = m.template take<T>(n);
+}
+
 // no adjoint: memory
 template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, const Options& o, Arena<T>& m) {
   RowBars<T> r;
-  int n = max_rows(t);
-  r.shape = m.template take<Force<T>>(t.ns), r.gap = m.template take<T>(t.nk), r.frame = m.template take<Mat3<T>>(t.nk);
-  r.point = m.template take<Vec3<T>>(t.nk), r.mu = m.template take<T>(t.nk), r.e = m.template take<T>(t.nk);
-  r.soft = m.template take<T>(t.nk), r.lightness = m.template take<T>(t.nk), r.distance = m.template take<T>(t.n_limit);
+  int n = max_rows(t), list = max_list(t, lanes<T>);
+  touch_bars_map(t, r, m);
+  r.distance = m.template take<T>(t.n_limit);
   r.limit_J = m.template take<Vec3<T>>(t.n_limit), r.lam = m.template take<T>(n), r.w = m.template take<T>(n);
   r.z = m.template take<T>(n), r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n),
   r.hi = m.template take<T>(n);
   r.block_mu = m.template take<T>(max_blocks(t)), r.w_else = m.template take<T>(n), r.lo_else = m.template take<T>(n),
   r.hi_else = m.template take<T>(n), r.mu_else = m.template take<T>(max_blocks(t)),
   r.impulse = m.template take<Vec3<T>>(max_blocks(t)), r.A = m.template take<T>(max_A(t)), r.rho = m.template take<T>(n);
-  r.J = m.template take<T>(n * t.nv), r.X = m.template take<T>(n * t.nv), r.Lambda = m.template take<T>(n * t.ne);
+  r.J = m.template take<T>(n * list), r.X = m.template take<T>(t.large ? 0 : n * t.nv), r.Lambda = m.template take<T>(n * t.ne);
+  r.W = m.template take<T>(t.large ? n * list : 0);
   r.g = m.template take<T>(t.nv), r.u = m.template take<T>(t.nv), r.h = m.template take<T>(t.nb);
   r.V_x = m.template take<Motion<T>>(t.nb), r.V_y = m.template take<Motion<T>>(t.nb);
   r.F_x = m.template take<Force<T>>(t.nb), r.F_y = m.template take<Force<T>>(t.nb);
@@ -162,7 +219,7 @@ template <class T> CS_FN void row_bars_clear(const Tree& t, const Rows<T>& rw, c
   for (int s = 0; s < t.ns; s++) rb.shape[s] = zero_force<T>();
   for (int f = 0; f < 2 * t.n_tie; f++) rb.eq.frame[f] = zero_force<T>();
   for (int i = 0; i < t.n_limit; i++) rb.distance[i] = T(0), rb.limit_J[i] = o;
-  for (int k = 0; k < t.nk; k++) {
+  for (int k = 0; k < rw.count[6]; k++) {
     if (!rw.used[k]) continue;
     rb.gap[k] = rb.mu[k] = rb.e[k] = rb.soft[k] = rb.lightness[k] = T(0), rb.frame[k] = {o, o, o}, rb.point[k] = o;
   }

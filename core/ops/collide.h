@@ -1,9 +1,10 @@
-// collide: every candidate -> gap, contact frame, point, and the coefficients of the pair.
+// collide: every pair that is near -> candidates: gap, contact frame, point, and the coefficients of the pair.
 //
-// Features are chosen first, without derivative; then distances are differentiated given the features (docs/maths/contact).
-// saves: gap, frame, point, mu, e, soft.   kinks: those of the pairs; a pair rule with equal sides
+// Features are chosen first, without derivative; then distances are differentiated given the features (docs/maths/collision).
+// saves: cand_pair, cand_point, feature, gap, frame, point, shift, mu, e, soft.   kinks: those of the pairs; a pair rule with equal sides
 #pragma once
-#include "collide/segments.h"
+#include "broadphase.h"
+#include "collide/chosen.h"
 #include "lightness.h"
 
 CS_BEGIN
@@ -58,61 +59,88 @@ template <class T> CS_FN void segment_adj(const Tree& t, const Params<T>& th, co
   if (t.shape_type[s] == kCapsule) th_bar.shape_size[s].y += dot(z, g_bar.e);
 }
 
-// touch: candidate k
-template <class T> CS_FN Touch<T> touch(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int k) {
-  int a = t.touch_a[k], b = t.touch_b[k];
-  Vec3<T> shift = offset(t, tr, a, t.shape_body[b]);
+// touch: point k of pair p, of shapes in packs: round ones, and those whose points touch a plane
+template <class T> CS_FN Touch<T> touch(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int k, Vec3<T> shift) {
+  int a = t.pair_a[p], b = t.pair_b[p];
   if (t.shape_type[a] == kPlane)
-    return point_plane(rw.shape_p[a] + shift, rw.shape_R[a], shape_point(t, th, rw, b, t.touch_point[k]), shape_radius(t, th, b),
+    return point_plane(rw.shape_p[a] + shift, rw.shape_R[a], shape_point(t, th, rw, b, k), shape_radius(t, th, b),
                        shape_spread<T>(t, b));
-  return segments(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), t.touch_point[k]);
+  return segments(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), k);
 }
-template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int k,
-                                        const Touch<T>& y_bar, const RowBars<T>& rb, const Params<T>& th_bar) {
-  int a = t.touch_a[k], b = t.touch_b[k], j = t.touch_point[k];
-  Vec3<T> shift = offset(t, tr, a, t.shape_body[b]);
-  Touch<T> y = {rw.gap[k], rw.frame[k], rw.point[k]};
+template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int k, Vec3<T> shift,
+                                        const Touch<T>& y, const Touch<T>& y_bar, const RowBars<T>& rb, const Params<T>& th_bar) {
+  int a = t.pair_a[p], b = t.pair_b[p];
   T zero = T(0);
   if (t.shape_type[a] == kPlane) {
-    Vec3<T> p = shape_point(t, th, rw, b, j), p_bar = zero3<T>();
+    Vec3<T> x = shape_point(t, th, rw, b, k), x_bar = zero3<T>();
     Force<T> F = zero_force<T>();
     T r = shape_radius(t, th, b), r_bar = zero;
-    point_plane_adj(y, rw.shape_p[a] + shift, p, r, shape_spread<T>(t, b), y_bar, p_bar, F, r_bar);
+    point_plane_adj(y, rw.shape_p[a] + shift, x, r, shape_spread<T>(t, b), y_bar, x_bar, F, r_bar);
     rb.shape[a] += Force<T>{F.n + cross(rw.shape_p[a], F.f), F.f};
-    shape_point_adj(t, th, rw, b, j, p_bar, rb, th_bar);
+    shape_point_adj(t, th, rw, b, k, x_bar, rb, th_bar);
     if (th_bar.shape_size && t.shape_type[b] != kBox) th_bar.shape_size[b].x += r_bar;
     return;
   }
   Segment<T> a_bar = {zero3<T>(), zero3<T>(), zero}, b_bar = a_bar;
-  segments_adj(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), j, y, y_bar, a_bar, b_bar);
+  segments_adj(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), k, y, y_bar, a_bar, b_bar);
   segment_adj(t, th, rw, a, a_bar, rb, th_bar);
   segment_adj(t, th, rw, b, b_bar, rb, th_bar);
 }
 
-template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw) {
-  for (int k = 0; k < t.nk; k++) {
-    int a = t.touch_a[k], b = t.touch_b[k];
-    Touch<T> y = touch(t, th, tr, rw, k);
-    rw.gap[k] = y.gap, rw.frame[k] = y.frame, rw.point[k] = y.x;
-    rw.mu[k] = pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
-    rw.e[k] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
-    rw.soft[k] = th.softness[a] + th.softness[b];
-    rw.lightness[k] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
+// no adjoint: memory and integers.   a new candidate, the k-th point of pair p; false: there is no room
+template <class T> CS_FN bool new_candidate(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int p, int k) {
+  int c = rw.count[6];
+  if (c == t.max_cand) return rw.count[7] = 1, false;
+  rw.count[6]++;
+  rw.cand_pair[c] = p, rw.cand_point[c] = k, rw.shift[c] = offset(t, tr, t.pair_a[p], t.shape_body[t.pair_b[p]]);
+  return true;
+}
+
+// no adjoint: calls touch and chosen_touch.   reach: gaps that matter, beyond that nothing is looked for
+template <class T>
+CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int p, int bits, T reach) {
+  int a = t.pair_a[p], b = t.pair_b[p], first = rw.count[6], points = pair_points(t.shape_type[a], t.shape_type[b]);
+  bool chosen = pair_chosen(t.shape_type[a], t.shape_type[b]);
+  if (chosen) points = choose(t, th, rw, p, bits, offset(t, tr, a, t.shape_body[b]), reach, t.max_cand - first);
+  for (int k = 0; k < points; k++) {
+    if (!new_candidate(t, tr, rw, p, k)) return;
+    int c = first + k;
+    Touch<T> y = chosen ? chosen_touch(t, th, rw, c) : touch(t, th, rw, p, k, rw.shift[c]);
+    rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
+    rw.mu[c] = pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
+    rw.e[c] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
+    rw.soft[c] = th.softness[a] + th.softness[b];
+    rw.lightness[c] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
+  }
+}
+
+template <class T>
+CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
+  T margin = T(ElementOf<T>(o.margin));
+  near_pairs(t, th, tr, rw, h, o);
+  rw.count[6] = 0;
+  for (int i = 0; i < rw.count[5]; i++) {
+    int p = rw.near[i];
+    collide_pair(t, th, tr, rw, p, rw.near_bits[i], near_reach(rw, t.pair_a[p], t.pair_b[p], h, margin));
   }
 }
 // adjoint: candidates without rows in any lane have no bars (`used`, by contact_slots) and cost nothing
-template <class T> CS_OP void collide_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                          const int* used, const RowBars<T>& rb, const Params<T>& th_bar) {
-  for (int k = 0; k < t.nk; k++) {
-    if (!used[k]) continue;
-    touch_adj(t, th, tr, rw, k, Touch<T>{rb.gap[k], rb.frame[k], rb.point[k]}, rb, th_bar);
+template <class T>
+CS_OP void collide_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, const RowBars<T>& rb, const Params<T>& th_bar) {
+  for (int c = 0; c < rw.count[6]; c++) {
+    if (!rw.used[c]) continue;
+    int p = rw.cand_pair[c], a = t.pair_a[p], b = t.pair_b[p];
+    Touch<T> y = {rw.gap[c], rw.frame[c], rw.point[c]}, y_bar = {rb.gap[c], rb.frame[c], rb.point[c]};
+    if (pair_chosen(t.shape_type[a], t.shape_type[b]))
+      chosen_touch_adj(t, th, rw, c, y, y_bar, rb, th_bar);
+    else
+      touch_adj(t, th, rw, p, rw.cand_point[c], rw.shift[c], y, y_bar, rb, th_bar);
     if (!th_bar.friction) continue;
-    int a = t.touch_a[k], b = t.touch_b[k];
-    pair_rule_adj(t.friction_rule, th.friction[a], th.friction[b], rb.mu[k], th_bar.friction[a], th_bar.friction[b]);
-    pair_rule_adj(t.restitution_rule, th.restitution[a], th.restitution[b], rb.e[k], th_bar.restitution[a],
+    pair_rule_adj(t.friction_rule, th.friction[a], th.friction[b], rb.mu[c], th_bar.friction[a], th_bar.friction[b]);
+    pair_rule_adj(t.restitution_rule, th.restitution[a], th.restitution[b], rb.e[c], th_bar.restitution[a],
                   th_bar.restitution[b]);
-    th_bar.softness[a] += rb.soft[k], th_bar.softness[b] += rb.soft[k];
-    pair_lightness_adj(th, t.shape_body[a], t.shape_body[b], false, rb.lightness[k], th_bar);
+    th_bar.softness[a] += rb.soft[c], th_bar.softness[b] += rb.soft[c];
+    pair_lightness_adj(th, t.shape_body[a], t.shape_body[b], false, rb.lightness[c], th_bar);
   }
 }
 

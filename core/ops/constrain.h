@@ -5,7 +5,7 @@
 #pragma once
 #include "../data/inputs.h"
 #include "equality.h"
-#include "mass_form.h"
+#include "large.h"
 #include "rounds.h"
 
 CS_BEGIN
@@ -27,7 +27,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   for (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
   if (t.ne) equality(t, th, tr, rw.eq, in.h, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
-  collide(t, th, tr, rw);
+  collide(t, th, tr, rw, in.h, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in.v, in.h, o);
   rw.status->residual = rw.status->sweeps = T(0), rw.status->solved = T(1);
@@ -35,7 +35,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
     delassus(t, tr, rw);
-    relax(t, rw, o);
+    t.large ? relax_large(t, rw, o) : relax(t, rw, o);
     T* by = rw.sigma;
     for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
@@ -45,16 +45,33 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   equality_status(t, rw);
 }
 
-// no adjoint: integers.   the trees of island s, as marks on their bodies; returns how many dofs they have, in `dofs`
-template <class T> CS_FN int island_dofs(const Tree& t, const Rows<T>& rw, int s, int* in_island, int* dofs) {
+// no adjoint: integers.   the trees of island s: their bodies and dofs, in order, and marks on the bodies
+template <class T>
+CS_FN void island_trees(const Tree& t, const Rows<T>& rw, int s, int* in_island, int* bodies, int& n, int* dofs, int& nd) {
   for (int b = 0; b < t.nb; b++) in_island[b] = 0;
   for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++)
-    for (int k = 0; k < rw.list_n[i]; k++) in_island[t.joined[t.dof_body[rw.list[i * t.nv + k]]]] = 1;
-  for (int b = 0; b < t.nb; b++) in_island[b] = in_island[t.joined[b]];
-  int n = 0;
+    for (int k = 0; k < rw.list_n[i]; k++) in_island[t.joined[t.dof_body[rw.col[rw.col_adr[i] + k]]]] = 1;
+  n = nd = 0;
+  for (int b = 0; b < t.nb; b++)
+    if ((in_island[b] = in_island[t.joined[b]])) bodies[n++] = b;
   for (int d = 0; d < t.nv; d++)
-    if (in_island[t.dof_body[d]]) dofs[n++] = d;
-  return n;
+    if (in_island[t.dof_body[d]]) dofs[nd++] = d;
+}
+
+// no adjoint: a part of dense_adj.   what equality rows that answer row k (of m, the first r0) are worth; x: as there
+template <class T>
+CS_OP void answers_adj(const Tree& t, const int* in_island, const T* A, int k, int m, int r0, const T* x, const RowBars<T>& rb) {
+  const T *X_k = rb.X + (r0 + k) * t.nv, *Lambda_k = rb.Lambda + (r0 + k) * t.ne;
+  for (int i = 0; i < t.n_item; i++) {
+    Item it = item_at(t, i);
+    if (!in_island[t.dof_body[it.list[0]]]) continue;
+    for (int e = it.row; e < it.row + it.n; e++) {
+      T l = T(0), *to = rb.eq.J + it.J + (e - it.row) * it.m;
+      for (int j = 0; j < m; j++) l = fma(A[j * m + k], rb.Lambda[(r0 + j) * t.ne + e], l);
+      rb.eq.R[e] = fma(l, Lambda_k[e], rb.eq.R[e]);
+      for (int c = 0; c < it.m; c++) to[c] += fnma(Lambda_k[e], x[it.list[c]], l * X_k[it.list[c]]);
+    }
+  }
 }
 
 // no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T, with X the response
@@ -62,10 +79,11 @@ template <class T> CS_FN int island_dofs(const Tree& t, const Rows<T>& rw, int s
 // R_e_bar += sum A~_rs Lambda_r Lambda_s
 template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const RowBars<T>& rb,
                                         const Bars<T>& bar, const Params<T>& th_bar) {
-  int *dofs = rw.mark, *in_island = rw.mark + t.nv;
+  int *dofs = rw.mark, *in_island = rw.mark + t.nv, *bodies = in_island + t.nb, n, nd;
   T* x = rb.g;
   for (int s = 0; s < rw.count[2]; s++) {
-    int first, last, r0, m, nd = island_dofs(t, rw, s, in_island, dofs);
+    int first, last, r0, m;
+    island_trees(t, rw, s, in_island, bodies, n, dofs, nd);
     island_rows(rw, s, first, last, r0, m);
     const T* A = rb.A + rw.island_A[s];
     for (int i = first; i < last; i++)
@@ -74,32 +92,26 @@ template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const
         impulse_response(t, tr, rw, i, i + 1, rw.delta, dofs, nd, rb.X + r * t.nv);
         for (int e = 0; e < t.ne; e++) rb.Lambda[r * t.ne + e] = rw.eq.y[e];
       }
-    for (int k = 0; k < m; k++) {
-      const T *X_k = rb.X + (r0 + k) * t.nv, *Lambda_k = rb.Lambda + (r0 + k) * t.ne;
-      T* J_bar = rb.J + (r0 + k) * t.nv;
-      for (int c = 0; c < nd; c++) {
-        int d = dofs[c];
-        T to_J = T(0), to_x = T(0);
-        for (int j = 0; j < m; j++) {
-          T X = rb.X[(r0 + j) * t.nv + d];
-          to_J = fma(A[k * m + j] + A[j * m + k], X, to_J), to_x = fnma(A[j * m + k], X, to_x);
+    for (int i = first; i < last; i++) {
+      Span p = span(rw, i);
+      for (int v = 0; v < p.n; v++) {
+        int k = p.r + v - r0;
+        const T* X_k = rb.X + (r0 + k) * t.nv;
+        T* J_bar = rb.J + p.J + v * p.m;
+        for (int c = 0; c < p.m; c++) {
+          T to_J = T(0);
+          for (int j = 0; j < m; j++) to_J = fma(A[k * m + j] + A[j * m + k], rb.X[(r0 + j) * t.nv + p.col[c]], to_J);
+          J_bar[c] += to_J;
         }
-        J_bar[d] += to_J, x[d] = to_x;
-        T xx = to_x * X_k[d], &h_bar = rb.h[t.root[t.dof_body[d]]];
-        if (th_bar.armature) th_bar.armature[d] += xx;
-        bar.D[d] = fma(h, xx, bar.D[d]);
-        h_bar = fma(tr.D[d], xx, h_bar);
-      }
-      mass_form_adj(t, tr, x, X_k, in_island, rb, bar);
-      for (int i = 0; i < t.n_item; i++) {
-        Item it = item_at(t, i);
-        if (!in_island[t.dof_body[it.list[0]]]) continue;
-        for (int e = it.row; e < it.row + it.n; e++) {
-          T l = T(0), *to = rb.eq.J + it.J + (e - it.row) * it.m;
-          for (int j = 0; j < m; j++) l = fma(A[j * m + k], rb.Lambda[(r0 + j) * t.ne + e], l);
-          rb.eq.R[e] = fma(l, Lambda_k[e], rb.eq.R[e]);
-          for (int c = 0; c < it.m; c++) to[c] += fnma(Lambda_k[e], x[it.list[c]], l * X_k[it.list[c]]);
+        for (int c = 0; c < nd; c++) {
+          int d = dofs[c];
+          T to_x = T(0);
+          for (int j = 0; j < m; j++) to_x = fnma(A[j * m + k], rb.X[(r0 + j) * t.nv + d], to_x);
+          x[d] = to_x;
+          diagonal_adj(t, tr, d, to_x * X_k[d], h, rb, bar, th_bar);
         }
+        mass_form_adj(t, tr, x, X_k, bodies, n, rb, bar);
+        answers_adj(t, in_island, A, k, m, r0, x, rb);
       }
     }
   }
@@ -138,17 +150,20 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   const EqualityBars<T>& eb = rb.eq;
   for (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
   if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
-  for (int i = 0; i < rw.count[0]; i++)
-    for (int r = rw.first_row[i], j = 0; r < rw.first_row[i + 1]; r++, j++) {
-      rb.lam[r] = row_dot(t, rw, i, rw.J + r * t.nv, rb.g);
-      if (rw.kind[i] == kContactRows) rb.lam[r] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
+  for (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    for (int j = 0; j < s.n; j++) {
+      rb.lam[s.r + j] = row_dot(s, rw.J + s.J + j * s.m, rb.g);
+      if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
     }
-  bool dense = rw.count[0] && solver_adj(rw, o, rb);
+  }
+  bool dense = rw.count[0] && !t.large && solver_adj(rw, o, rb);
+  if (rw.count[0] && t.large) relax_large_adj(t, rw, o, rb);
   // s and u
   for (int i = 0; i < rw.count[0]; i++) {
-    const int* list = rw.list + i * t.nv;
-    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++)
-      for (int k = 0; k < rw.list_n[i]; k++) v_bar[list[k]] = fnma(rb.w[r], rw.J[r * t.nv + list[k]], v_bar[list[k]]);
+    Span s = span(rw, i);
+    for (int j = 0; j < s.n; j++)
+      for (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(rb.w[s.r + j], rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
   }
   for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
   constrained_solve(t, tr, rw, rb.u, eb.w);
@@ -161,24 +176,25 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
   for (int b = 0; b < t.nb; b++) rb.h[b] = T(0);
   for (int i = 0; i < rw.count[0]; i++) {
-    const int* list = rw.list + i * t.nv;
+    Span s = span(rw, i);
     T Jl_u = T(0);
-    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
-      const T* J = rw.J + r * t.nv;
-      T *J_bar = rb.J + r * t.nv, w = rb.w[r], lam = rw.lam[r];
-      bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
+    for (int j = 0; j < s.n; j++) {
+      const T* J = rw.J + s.J + j * s.m;
+      T *J_bar = rb.J + s.J + j * s.m, w = rb.w[s.r + j], lam = rw.lam[s.r + j];
+      bool normal = rw.kind[i] == kContactRows && j == 0;
       T wv = normal ? w * rw.t_v[i] : T(0), Ju = T(0);
-      for (int k = 0; k < rw.list_n[i]; k++) {
-        int d = list[k];
-        J_bar[d] = fnma(w, v_next[d], lam * rb.u[d]);
-        Ju = fma(J[d], rb.u[d], Ju);
+      for (int k = 0; k < s.m; k++) {
+        int d = s.col[k];
+        // large models have a part of J_bar from their sweeps already
+        J_bar[k] = fnma(w, v_next[d], t.large ? fma(lam, rb.u[d], J_bar[k]) : lam * rb.u[d]);
+        Ju = fma(J[k], rb.u[d], Ju);
         if (!normal) continue;
-        J_bar[d] = fnma(wv, in.v[d], J_bar[d]);
-        in_bar.v[d] = fnma(wv, J[d], in_bar.v[d]);
+        J_bar[k] = fnma(wv, in.v[d], J_bar[k]);
+        in_bar.v[d] = fnma(wv, J[k], in_bar.v[d]);
       }
       Jl_u = fma(lam, Ju, Jl_u);
     }
-    rb.h[block_tree(t, rw, i)] -= Jl_u / in.h;
+    add_to_tree(t, rw, i, -Jl_u / in.h, rb.h);
   }
   if (t.ne) {
     equality_bars(t, eb, rw.eq.lam, eb.w, rb.u, v_next);
@@ -186,6 +202,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
     for (int r = 0; r < t.ne; r++) in_bar.h = fnma(rw.eq.lam[r] / in.h, rw.eq.y[r], in_bar.h);
   }
   if (dense) dense_adj(t, tr, rw, in.h, rb, bar, th_bar);
+  if (rw.count[0] && t.large) large_adj(t, tr, rw, in.h, rb, bar, th_bar);
   row_bars_clear(t, rw, rb);
   rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
   for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b];
@@ -194,7 +211,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
     ties_adj(t, th, tr, rw.eq.now, eb.frame, bar, th_bar);
   }
   limits_adj(t, tr.q, rw, rb, th_bar, bar.q);
-  collide_adj(t, th, tr, rw, rw.used, rb, th_bar);
+  collide_adj(t, th, rw, rb, th_bar);
   shapes_adj(t, th, tr, rw, rb, bar, th_bar);
 }
 

@@ -1,7 +1,7 @@
 // delassus: A = J H^-1 J^T + R, island by island, from two halves:  A_rs = Y_r . W_s  over the dofs both have.
 //
 //   sparse form:      H = L^T D L,  Y = L^-T J^T on the ancestors of the row's dofs,  W = D^-1 Y
-//   articulated form: Y = J^T,  W = H^-1 J^T
+//   articulated form, and all large models: Y = J^T,  W = H^-1 J^T
 // Equality rows are eliminated: H^-1 becomes H^-1 - H^-1 J_e^T (L D L^T)^-1 J_e H^-1, so both halves go on over the equality rows that
 // the row reaches, with Z = L^-1 J_e H^-1 J^T in Y and -D^-1 Z in W.
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
@@ -11,90 +11,108 @@
 
 CS_BEGIN
 
-// no adjoint: see above.   L^T y = J^T for N rows of a block at once, on its list; sums stay in registers.  chain: the list is one chain
+// no adjoint: see above.   L^T y = J^T for N rows of a block at once, on its dofs; sums stay in registers.  chain: the list is one chain
 // of ancestors, the k-th dof at depth k
-template <int N, class T>
-CS_OP void half_solve(const Tree& t, const Trace<T>& tr, const int* list, int m, const T* J, T* Y, T* W) {
-  int stride = n_halves(t);
+template <int N, class T> CS_OP void half_solve(const Tree& t, const Trace<T>& tr, const Span& s, const T* J, T* Y, T* W) {
+  const int* list = s.col;
+  int m = s.m;
   bool chain = t.dof_depth[list[m - 1]] == m - 1;
   for (int k = m - 1; k >= 0; k--) {
     int d = list[k], depth = t.dof_depth[d];
     T y[N];
-    for (int j = 0; j < N; j++) y[j] = J[j * t.nv + d];
+    for (int j = 0; j < N; j++) y[j] = J[j * m + k];
     for (int c = k + 1; c < m; c++) {
       int e = list[c];
       if (!chain && (t.dof_depth[e] <= depth || t.row_dof[t.row_adr[e] + depth] != d)) continue;
       T L = tr.L[t.row_adr[e] + depth];
-      for (int j = 0; j < N; j++) y[j] = fnma(L, Y[j * stride + e], y[j]);
+      for (int j = 0; j < N; j++) y[j] = fnma(L, Y[j * s.s + c], y[j]);
     }
-    for (int j = 0; j < N; j++) Y[j * stride + d] = y[j], W[j * stride + d] = y[j] * tr.D_inv[d];
+    for (int j = 0; j < N; j++) Y[j * s.s + k] = y[j], W[j * s.s + k] = y[j] * tr.D_inv[d];
+  }
+}
+
+// no adjoint: see above.   L x = y of N rows: the other half of H^-1, on dofs that hold all ancestors of each of them
+template <int N, class T> CS_OP void other_half(const Tree& t, const Trace<T>& tr, const Span& s, T* W) {
+  const int* list = s.col;
+  bool chain = t.dof_depth[list[s.m - 1]] == s.m - 1;
+  for (int k = 0; k < s.m; k++) {
+    int d = list[k];
+    for (int c = 0; c < k; c++) {
+      int e = list[c], depth = t.dof_depth[e];
+      if (!chain && (depth >= t.dof_depth[d] || t.row_dof[t.row_adr[d] + depth] != e)) continue;
+      T L = tr.L[t.row_adr[d] + depth];
+      for (int j = 0; j < N; j++) W[j * s.s + k] = fnma(L, W[j * s.s + c], W[j * s.s + k]);
+    }
   }
 }
 
 // no adjoint: see above.   the halves of N rows of block i on equality rows, from those on dofs
 template <int N, class T> CS_OP void equality_halves(const Tree& t, const Rows<T>& rw, int i) {
   const Equality<T>& e = rw.eq;
-  const int *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item;
-  int n = rw.list_n[i], stride = n_halves(t), r = rw.first_row[i];
-  T *W = rw.W + r * stride, *Z = rw.Y + r * stride + t.nv;
-  for (int k = 0; k < rw.reach_n[i]; k++)
-    for (int v = 0; v < N; v++)
-      for (int j = t.item_row[reach[k]]; j < t.item_row[reach[k] + 1]; j++) Z[v * stride + j] = T(0);
-  for (int k = 0; k < rw.reach_n[i]; k++) {
+  Span s = span(rw, i);
+  const int* reach = rw.reach + i * t.n_item;
+  T *Y = rw.Y + s.Y, *W = rw.W + s.Y, *Z = rw.wide;  // N rows of ne numbers
+  for (int k = s.m; k < s.s; k++)
+    for (int v = 0; v < N; v++) Z[v * t.ne + s.col[k] - t.nv] = T(0);
+  for (int k = 0, at = s.m; k < rw.reach_n[i]; k++) {
     Item it = item_at(t, reach[k]);
-    for (int x = 0, y = 0; x < it.m && y < n;) {
-      if (it.list[x] != list[y]) {
-        it.list[x] < list[y] ? x++ : y++;
+    for (int x = 0, y = 0; x < it.m && y < s.m;) {
+      if (it.list[x] != s.col[y]) {
+        it.list[x] < s.col[y] ? x++ : y++;
         continue;
       }
       T w[N];
-      for (int v = 0; v < N; v++) w[v] = W[v * stride + list[y]];
+      for (int v = 0; v < N; v++) w[v] = W[v * s.s + y];
       for (int j = 0; j < it.n; j++)
-        for (int v = 0; v < N; v++) Z[v * stride + it.row + j] = fma(e.Y[it.J + j * it.m + x], w[v], Z[v * stride + it.row + j]);
+        for (int v = 0; v < N; v++) Z[v * t.ne + it.row + j] = fma(e.Y[it.J + j * it.m + x], w[v], Z[v * t.ne + it.row + j]);
       x++, y++;
     }
-    equality_forward<N>(t, e, reach[k], Z, stride);
-    for (int j = it.row; j < it.row + it.n; j++)
-      for (int v = 0; v < N; v++) W[v * stride + t.nv + j] = -Z[v * stride + j] * equality_D_inv(t, e, reach[k], j);
+    equality_forward<N>(t, e, reach[k], Z, t.ne);
+    for (int j = it.row; j < it.row + it.n; j++, at++)
+      for (int v = 0; v < N; v++) {
+        Y[v * s.s + at] = Z[v * t.ne + j];
+        W[v * s.s + at] = -Z[v * t.ne + j] * equality_D_inv(t, e, reach[k], j);
+      }
+  }
+}
+
+// no adjoint: see above.   Y = J, W = H^-1 J^T of block i, one row after the other
+template <class T> CS_OP void full_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
+  Span s = span(rw, i);
+  const T* J = rw.J + s.J;
+  T *Y = rw.Y + s.Y, *W = rw.W + s.Y, *x = rw.wide;
+  for (int j = 0; j < s.n; j++, J += s.m, Y += s.s, W += s.s) {
+    for (int d = 0; d < t.nv; d++) x[d] = T(0);
+    for (int k = 0; k < s.m; k++) Y[k] = x[s.col[k]] = J[k];
+    solve(t, tr, x);
+    for (int k = 0; k < s.m; k++) W[k] = x[s.col[k]];
   }
 }
 
 // no adjoint: see above.   Y and W of block i
 template <class T> CS_OP void block_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
-  const int* list = rw.list + i * t.nv;
-  int n = rw.kind[i] == kContactRows ? 3 : 1, m = rw.list_n[i], r = rw.first_row[i], stride = n_halves(t);
-  T *J = rw.J + r * t.nv, *Y = rw.Y + r * stride, *W = rw.W + r * stride;
-  if (t.form == kSparse) {
-    n == 3 ? half_solve<3>(t, tr, list, m, J, Y, W) : half_solve<1>(t, tr, list, m, J, Y, W);
-  } else {
-    for (int j = 0; j < n; j++, J += t.nv, Y += stride, W += stride) {
-      for (int d = 0; d < t.nv; d++) W[d] = T(0);
-      for (int k = 0; k < m; k++) Y[list[k]] = W[list[k]] = J[list[k]];
-      solve(t, tr, W);
-    }
-  }
-  if (t.ne) n == 3 ? equality_halves<3>(t, rw, i) : equality_halves<1>(t, rw, i);
+  Span s = span(rw, i);
+  T *J = rw.J + s.J, *Y = rw.Y + s.Y, *W = rw.W + s.Y;
+  if (t.form == kSparse)
+    s.n == 3 ? half_solve<3>(t, tr, s, J, Y, W) : half_solve<1>(t, tr, s, J, Y, W);
+  else
+    full_halves(t, tr, rw, i);
+  if (t.ne) s.n == 3 ? equality_halves<3>(t, rw, i) : equality_halves<1>(t, rw, i);
+  if (!t.large || t.form != kSparse) return;
+  s.n == 3 ? other_half<3>(t, tr, s, W) : other_half<1>(t, tr, s, W);
+  for (int k = 0; k < s.n * s.m; k++) Y[k] = J[k];
 }
 
-// no adjoint: integers.   what two ascending lists share; `out` gets it or, with first, the numbers from first[x] to first[x + 1] for each
-CS_FN int common(const int* a, int na, const int* b, int nb, const int* first, int offset, int* out) {
+// no adjoint: integers.   the columns that two blocks share: their places in both
+CS_FN int common(const Span& a, const Span& b, int* in_a, int* in_b) {
   int n = 0;
-  for (int x = 0, y = 0; x < na && y < nb;) {
-    if (a[x] != b[y]) {
-      a[x] < b[y] ? x++ : y++;
-      continue;
-    }
-    if (!first) out[n++] = a[x];
-    for (int k = first ? first[a[x]] : 0; first && k < first[a[x] + 1]; k++) out[n++] = offset + k;
-    x++, y++;
+  for (int x = 0, y = 0; x < a.s && y < b.s;) {
+    if (a.col[x] == b.col[y])
+      in_a[n] = x++, in_b[n++] = y++;
+    else
+      a.col[x] < b.col[y] ? x++ : y++;
   }
   return n;
-}
-
-// no adjoint: see above.   the dofs that blocks i and j share, and behind them nv + r for the equality rows that both reach
-template <class T> CS_FN int common_halves(const Tree& t, const Rows<T>& rw, int i, int j, int* out) {
-  int n = common(rw.list + i * t.nv, rw.list_n[i], rw.list + j * t.nv, rw.list_n[j], nullptr, 0, out);
-  return n + common(rw.reach + i * t.n_item, rw.reach_n[i], rw.reach + j * t.n_item, rw.reach_n[j], t.item_row, t.nv, out + n);
 }
 
 // no adjoint: see above.   adds R to the diagonal; rho of block i
@@ -115,19 +133,18 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
   rw.B_inv[i] = inverse(Sym3<T>{a0[0], a1[1], a2[2], a1[0], a2[0], a2[1]});
 }
 
-// no adjoint: see above.   Y_i . W_j of two blocks, NI x NJ numbers at once
+// no adjoint: see above.   Y_i . W_j of two blocks, NI x NJ numbers at once, over m columns that both have
 template <int NI, int NJ, class T>
-CS_OP void block_product(const Tree& t, const T* Y, const T* W, const int* dofs, int m, T* A, int n) {
-  int stride = n_halves(t);
+CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const int* in_a, const int* in_b, int m, T* A, int n) {
+  const T *Y = rw.Y + a.Y, *W = rw.W + b.Y;
   T s[NI][NJ];
   for (int i = 0; i < NI; i++)
     for (int j = 0; j < NJ; j++) s[i][j] = T(0);
   for (int k = 0; k < m; k++) {
-    int d = dofs[k];
     T w[NJ];
-    for (int j = 0; j < NJ; j++) w[j] = W[j * stride + d];
+    for (int j = 0; j < NJ; j++) w[j] = W[j * b.s + in_b[k]];
     for (int i = 0; i < NI; i++) {
-      T y = Y[i * stride + d];
+      T y = Y[i * a.s + in_a[k]];
       for (int j = 0; j < NJ; j++) s[i][j] = fma(y, w[j], s[i][j]);
     }
   }
@@ -135,25 +152,32 @@ CS_OP void block_product(const Tree& t, const T* Y, const T* W, const int* dofs,
     for (int j = 0; j < NJ; j++) A[i * n + j] = s[i][j];
 }
 
-// no adjoint: see above
+// no adjoint: see above.   block (i, j) of A of an island that begins with row r0 and has n rows, and its mirror image
+template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i, int j, T* A, int r0, int n) {
+  Span a = span(rw, i), b = span(rw, j);
+  int *in_a = rw.mark, *in_b = rw.mark + n_halves(t), m = common(a, b, in_a, in_b);
+  T *to = A + (a.r - r0) * n + b.r - r0, *across = A + (b.r - r0) * n + a.r - r0;
+  if (a.n == 3)
+    b.n == 3 ? block_product<3, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<3, 1>(rw, a, b, in_a, in_b, m, to, n);
+  else
+    b.n == 3 ? block_product<1, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<1, 1>(rw, a, b, in_a, in_b, m, to, n);
+  for (int x = 0; x < a.n; x++)
+    for (int y = 0; y < (i == j ? x : b.n); y++) across[y * n + x] = to[x * n + y];
+}
+
+// no adjoint: see above.   in large models only each block's own part of A is formed
 template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
   for (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
-  for (int s = 0; s < rw.count[2]; s++) {
+  for (int i = 0; t.large && i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    block_pair(t, rw, i, i, rw.A + 9 * i, s.r, s.n);
+    block_rho(rw, i, rw.A + 9 * i, s.n, s.r);
+  }
+  for (int s = 0; !t.large && s < rw.count[2]; s++) {
     int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], n = rw.first_row[last] - r0;
     T* A = rw.A + rw.island_A[s];
     for (int i = first; i < last; i++)
-      for (int j = first; j <= i; j++) {
-        int a = rw.first_row[i], b = rw.first_row[j], ni = rw.first_row[i + 1] - a, nj = rw.first_row[j + 1] - b;
-        int m = common_halves(t, rw, i, j, rw.mark);
-        const T *Y = rw.Y + a * n_halves(t), *W = rw.W + b * n_halves(t);
-        T *to = A + (a - r0) * n + b - r0, *across = A + (b - r0) * n + a - r0;
-        if (ni == 3)
-          nj == 3 ? block_product<3, 3>(t, Y, W, rw.mark, m, to, n) : block_product<3, 1>(t, Y, W, rw.mark, m, to, n);
-        else
-          nj == 3 ? block_product<1, 3>(t, Y, W, rw.mark, m, to, n) : block_product<1, 1>(t, Y, W, rw.mark, m, to, n);
-        for (int x = 0; x < ni; x++)
-          for (int y = 0; y < (i == j ? x : nj); y++) across[y * n + x] = to[x * n + y];
-      }
+      for (int j = first; j <= i; j++) block_pair(t, rw, i, j, A, r0, n);
     for (int i = first; i < last; i++) block_rho(rw, i, A, n, r0);
   }
 }
@@ -162,24 +186,23 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
 // answer with impulses that are left in rw.eq.y
 template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last,
                                                const T* lam, const int* dofs, int n, T* dv) {
-  int stride = n_halves(t);
   T* y = rw.eq.y;
   for (int k = 0; k < n; k++) dv[dofs[k]] = T(0);
   for (int r = 0; r < t.ne; r++) y[r] = T(0);
   for (int i = first; i < last; i++) {
-    const int *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item;
-    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
-      const T* W = rw.W + r * stride;
-      for (int k = 0; k < rw.list_n[i]; k++) dv[list[k]] = fma(W[list[k]], lam[r], dv[list[k]]);
-      for (int k = 0; k < rw.reach_n[i]; k++)
-        for (int j = t.item_row[reach[k]]; j < t.item_row[reach[k] + 1]; j++) y[j] = fma(W[t.nv + j], lam[r], y[j]);
+    Span s = span(rw, i);
+    for (int j = 0; j < s.n; j++) {
+      const T* W = rw.W + s.Y + j * s.s;
+      T l = lam[s.r + j];
+      for (int k = 0; k < s.m; k++) dv[s.col[k]] = fma(W[k], l, dv[s.col[k]]);
+      for (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[k], l, y[s.col[k] - t.nv]);
     }
   }
   if (t.ne) {
     equality_backward(t, rw.eq, y);
     equality_W(t, rw.eq, y, dv);
   }
-  second_half(t, tr, dofs, n, dv);
+  if (!t.large) second_half(t, tr, dofs, n, dv);
 }
 
 CS_END

@@ -32,7 +32,8 @@ template <class T> CS_OP void prepare_adj(const Tree& t, T* raw, T* bar, T* raw_
   plain(&b_out.joint_anchor[0].x, &b_in.joint_anchor[0].x, 3 * t.nb);
   plain(b_out.stiffness, b_in.stiffness, t.nb);
   plain(b_out.damping, b_in.damping, int(reinterpret_cast<T*>(b_in.shape_quat) - b_in.damping));
-  plain(&b_out.shape_size[0].x, &b_in.shape_size[0].x, 6 * t.ns + 6 * t.n_tie);
+  T* sizes = reinterpret_cast<T*>(b_in.shape_size);
+  plain(reinterpret_cast<T*>(b_out.shape_size), sizes, int(reinterpret_cast<T*>(b_in.tie_quat) - sizes));
   plain(b_out.tie_length, b_in.tie_length, params_size(t) - int(b_in.tie_length - bar));
   for (int f = 0; f < 2 * t.n_tie; f++) prepare_quat_adj(from.tie_quat[f], b_in.tie_quat[f], b_out.tie_quat[f]);
   for (int s = 0; s < t.ns; s++) prepare_quat_adj(from.shape_quat[s], b_in.shape_quat[s], b_out.shape_quat[s]);

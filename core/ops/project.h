@@ -82,7 +82,7 @@ template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, co
       h_bar = fma(tr.D[d], wa, h_bar);
       u[d] = -u[d];
     }
-    mass_form_adj(t, tr, u, dv, static_cast<const int*>(nullptr), rb, bar);
+    mass_form_adj(t, tr, u, dv, static_cast<const int*>(nullptr), t.nb, rb, bar);
     // phi(q') / h
     errors_after(t, th, tr, e, h, v);
     bars_clear(t, eb.at);

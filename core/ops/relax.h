@@ -106,10 +106,23 @@ template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Option
   y_bar = {select(stick, -held.x, -v_bar), select(stick, -held.y, -rho * p1), select(stick, -held.z, -rho * p2)};
 }
 
+// no adjoint: a part of relax_adj and relax_large_adj.   rho = 1 / A_rr; of tangents 1 / (max(A_11, A_22) + |A_12|).   A, A_bar: the block's corner,
+// n numbers from row to row
+template <class T> CS_FN void own_rho_adj(const Rows<T>& rw, const RowBars<T>& rb, int i, const T* A, int n, T* A_bar) {
+  int r = rw.first_row[i];
+  A_bar[0] = fnma(rw.rho[r] * rw.rho[r], rb.rho[r], A_bar[0]);
+  if (rw.kind[i] != kContactRows) return;
+  T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
+  auto second = A[2 * (n + 1)] > A[n + 1];
+  A_bar[n + 1] += select(second, T(0), g), A_bar[2 * (n + 1)] += select(second, g, T(0));
+  A_bar[n + 2] += select(A[n + 2] < T(0), -g, g);
+}
+
 // sweep: lanes that are not live keep their lambda. change: largest |d lambda| / rho, m/s.   velocity(s, i, r): y of row r, block i, island s;
 // moved(i, r, d): row r has changed by d
-template <class T, class M, class Velocity, class Moved>
-CS_OP void sweep(const Rows<T>& rw, const Options& o, M live, T& change, const Velocity& velocity, const Moved& moved) {
+template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o,
+                                                                          M live, T& change, const Velocity& velocity,
+                                                                          const Moved& moved) {
   T* lam = rw.lam;
   auto put = [&](int i, int r, T x) {
     T d = select(live, x - lam[r], T(0));
@@ -127,7 +140,8 @@ CS_OP void sweep(const Rows<T>& rw, const Options& o, M live, T& change, const V
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
     Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)};
-    ContactUpdate<T> u = contact_update(rw, o, i, rw.A + rw.island_A[s] + (r - r0) * (n + 1), lam + r, y);
+    const T* A = t.large ? rw.A + 9 * i : rw.A + rw.island_A[s] + (r - r0) * (n + 1);
+    ContactUpdate<T> u = contact_update(rw, o, i, A, lam + r, y);
     for (int j = 0; j < 3; j++) put(i, r + j, u.lam[j]);
   }
 }
@@ -184,36 +198,48 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
 }
 
 // no adjoint: sweep_adj serves both forms.   with the dense matrices
-template <class T, class M> CS_OP void sweep_dense(const Rows<T>& rw, const Options& o, M live, T& change) {
+template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change) {
   auto velocity = [&](int s, int, int r) {
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
     return rw.b[r] + dense_dot(rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n, rw.island_singles[s]);
   };
-  sweep(rw, o, live, change, velocity, [](int, int, T) {});
+  sweep(t, rw, o, live, change, velocity, [](int, int, T) {});
 }
 
-// no adjoint: sweep_adj serves both forms.   without them; g: [nv + ne]
+// no adjoint: a sum over the columns of a row.   J, Y or W . g
+template <class T> CS_FN T col_dot(const Span& s, const T* Y, const T* g) {
+  T sum = T(0);
+  for (int k = 0; k < s.s; k++) sum = fma(Y[k], g[s.col[k]], sum);
+  return sum;
+}
+// no adjoint: linear.   g += W by
+template <class T> CS_FN void col_add(const Span& s, const T* W, T by, T* g) {
+  for (int k = 0; k < s.s; k++) g[s.col[k]] = fma(W[k], by, g[s.col[k]]);
+}
+
+// no adjoint: linear.   g = sum of W lam, [nv + ne]
+template <class T> CS_OP void half_state(const Tree& t, const Rows<T>& rw, const T* lam, T* g) {
+  for (int d = 0; d < n_halves(t); d++) g[d] = T(0);
+  for (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    for (int j = 0; j < s.n; j++) col_add(s, rw.W + s.Y + j * s.s, lam[s.r + j], g);
+  }
+}
+
+// no adjoint: sweep_adj and large_adj serve both forms.   without them; g: [nv + ne]
 template <class T, class M>
 CS_OP void sweep_half_solved(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change, T* g) {
-  int stride = n_halves(t);
-  for (int d = 0; d < stride; d++) g[d] = T(0);
-  // what(k): for every dof and equality row of block i
-  auto each = [&](int i, auto what) {
-    const int *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item;
-    for (int k = 0; k < rw.list_n[i]; k++) what(list[k]);
-    for (int k = 0; k < rw.reach_n[i]; k++)
-      for (int r = t.item_row[reach[k]]; r < t.item_row[reach[k] + 1]; r++) what(t.nv + r);
+  half_state(t, rw, rw.lam, g);
+  auto moved = [&](int i, int r, T by) {
+    Span s = span(rw, i);
+    col_add(s, rw.W + s.Y + (r - s.r) * s.s, by, g);
   };
-  auto moved = [&](int i, int r, T by) { each(i, [&](int k) { g[k] = fma(rw.W[r * stride + k], by, g[k]); }); };
-  for (int i = 0; i < rw.count[0]; i++)
-    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) moved(i, r, rw.lam[r]);
   auto velocity = [&](int, int i, int r) {
-    T s = T(0);
-    each(i, [&](int k) { s = fma(rw.Y[r * stride + k], g[k], s); });
-    return rw.b[r] + fma(rw.R[r], rw.lam[r], s);
+    Span s = span(rw, i);
+    return rw.b[r] + fma(rw.R[r], rw.lam[r], col_dot(s, rw.Y + s.Y + (r - s.r) * s.s, g));
   };
-  sweep(rw, o, live, change, velocity, moved);
+  sweep(t, rw, o, live, change, velocity, moved);
 }
 
 CS_END

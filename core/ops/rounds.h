@@ -90,7 +90,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
       if (half)
         sweep_half_solved(t, rw, o, moving, change, rw.sigma);
       else
-        sweep_dense(rw, o, moving, change);
+        sweep_dense(t, rw, o, moving, change);
       if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = 1;
       events++;
       sweeps += select(moving, T(1), T(0));
@@ -143,20 +143,12 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
   }
   rw.count[3] = 0;  // K is another one now
   for (int r = 0; r < n; r++) rw.lam[r] = rw.history[events * n + r];
-  // rho = 1 / A_rr; of tangents 1 / (max(A_11, A_22) + |A_12|)
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
     for (int i = first; i < last; i++) {
-      int r = rw.first_row[i];
-      T* A_bar = rb.A + rw.island_A[s] + (r - r0) * (m + 1);
-      const T* A = rw.A + rw.island_A[s] + (r + 1 - r0) * (m + 1);
-      A_bar[0] = fnma(rw.rho[r] * rw.rho[r], rb.rho[r], A_bar[0]);
-      if (rw.kind[i] != kContactRows) continue;
-      T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
-      auto second = A[m + 1] > A[0];
-      A_bar[m + 1] += select(second, T(0), g), A_bar[2 * (m + 1)] += select(second, g, T(0));
-      A_bar[m + 2] += select(A[1] < T(0), -g, g);
+      int corner = rw.island_A[s] + (rw.first_row[i] - r0) * (m + 1);
+      own_rho_adj(rw, rb, i, rw.A + corner, m, rb.A + corner);
     }
   }
 }

@@ -17,99 +17,111 @@ template <class T> struct RowInputs {
 // no adjoint: integers as numbers.   +1 if dof d moves b, -1 if it moves a, 0 if both or none, per lane, on the block's list
 template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int i) {
   using E = ElementOf<T>;
-  const int *list = rw.list + i * t.nv, *item = rw.item[i];
-  for (int k = 0; k < rw.list_n[i]; k++) rw.sigma[list[k]] = T(0);
+  const int* item = rw.item[i];
+  Span s = span(rw, i);
+  for (int k = 0; k < s.m; k++) rw.sigma[s.col[k]] = T(0);
   int a, b;
   if (rw.same[i] >= 0) {
-    block_bodies(t, rw.kind[i], rw.same[i], a, b);
+    block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
     for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
     for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
     return;
   }
   for (int l = 0; l < lanes<T>; l++) {
     if (item[l] < 0) continue;
-    block_bodies(t, rw.kind[i], item[l], a, b);
+    block_bodies(t, rw, rw.kind[i], item[l], a, b);
     for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
     for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
   }
 }
 
-// no adjoint: integers.   a tree that block i acts on, the same in all lanes
-template <class T> CS_FN int block_tree(const Tree& t, const Rows<T>& rw, int i) {
-  int a, b, same;
-  block_bodies(t, rw.kind[i], some_item<T>(rw.item[i], same), a, b);
-  return t.root[b >= 0 ? b : a];
+// no adjoint: integers.   adds to the entry of a tree that block i acts on, in each lane its own
+template <class T> CS_FN void add_to_tree(const Tree& t, const Rows<T>& rw, int i, T x, T* by_tree) {
+  int a, b;
+  for (int l = 0; l < (rw.same[i] >= 0 ? 1 : lanes<T>); l++) {
+    int item = rw.same[i] >= 0 ? rw.same[i] : rw.item[i][l];
+    if (item < 0) continue;
+    block_bodies(t, rw, rw.kind[i], item, a, b);
+    T& to = by_tree[t.root[b >= 0 ? b : a]];
+    if (rw.same[i] >= 0)
+      to += x;
+    else
+      set_lane(to, l, lane(to, l) + lane(x, l));
+  }
 }
 
-// no adjoint: integers.   the tree whose coordinates x_b has, -1 the world (all items of a block join the same two trees)
+// no adjoint: integers.   the tree whose coordinates side b of a motor's row has, -1 the world
 template <class T> CS_FN int tree_of_b(const Tree& t, const Rows<T>& rw, int i) {
-  int a, b, same;
-  block_bodies(t, rw.kind[i], some_item<T>(rw.item[i], same), a, b);
+  int a, b;
+  block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
   return b < 0 ? -1 : t.root[b];
+}
+
+// no adjoint: a part of contact_J and contact_J_adj.   the contact point in the coordinates of dof d's tree
+template <class T> CS_FN Vec3<T> point_for(const Rows<T>& rw, int i, int d) {
+  auto of_a = rw.sigma[d] < T(0);
+  const Vec3<T>&a = rw.x_a[i], &b = rw.x_b[i];
+  return {select(of_a, a.x, b.x), select(of_a, a.y, b.y), select(of_a, a.z, b.z)};
 }
 
 // contact_J: three rows of block i
 template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
-  const int* list = rw.list + i * t.nv;
-  T* J = rw.J + rw.first_row[i] * t.nv;
+  Span s = span(rw, i);
+  T* J = rw.J + s.J;
   const Mat3<T> C = rw.C[i];
   block_sigma(t, rw, i);
-  int tree = tree_of_b(t, rw, i);
-  for (int k = 0; k < rw.list_n[i]; k++) {
-    int d = list[k];
-    Vec3<T> x = t.root[t.dof_body[d]] == tree ? rw.x_b[i] : rw.x_a[i];
-    Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, x));
-    J[d] = dot(C.r0, jv), J[t.nv + d] = dot(C.r1, jv), J[2 * t.nv + d] = dot(C.r2, jv);
+  for (int k = 0; k < s.m; k++) {
+    int d = s.col[k];
+    Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, point_for(rw, i, d)));
+    J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv), J[2 * s.m + k] = dot(C.r2, jv);
   }
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
                                             const Bars<T>& bar, Mat3<T>& C_bar, Vec3<T>& x_bar) {
-  const int* list = rw.list + i * t.nv;
+  Span s = span(rw, i);
   const Mat3<T> C = rw.C[i];
   block_sigma(t, rw, i);
-  int tree = tree_of_b(t, rw, i);
-  for (int k = 0; k < rw.list_n[i]; k++) {
-    int d = list[k];
-    T j0 = J_bar[d], j1 = J_bar[t.nv + d], j2 = J_bar[2 * t.nv + d], s = rw.sigma[d];
-    Vec3<T> x = t.root[t.dof_body[d]] == tree ? rw.x_b[i] : rw.x_a[i];
-    Vec3<T> jv = s * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = s * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
+  for (int k = 0; k < s.m; k++) {
+    int d = s.col[k];
+    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = J_bar[2 * s.m + k], sign = rw.sigma[d];
+    Vec3<T> x = point_for(rw, i, d);
+    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
     C_bar.r0 = fma(j0, jv, C_bar.r0), C_bar.r1 = fma(j1, jv, C_bar.r1), C_bar.r2 = fma(j2, jv, C_bar.r2);
     bar.S[d] += Force<T>{cross(x, jv_bar), jv_bar};
     x_bar += cross(jv_bar, tr.S[d].w);
   }
 }
 
-// no adjoint: a sum over a block's list
-template <class T> CS_FN T row_dot(const Tree& t, const Rows<T>& rw, int i, const T* J, const T* x) {
-  const int* list = rw.list + i * t.nv;
-  T s = T(0);
-  for (int k = 0; k < rw.list_n[i]; k++) s = fma(J[list[k]], x[list[k]], s);
-  return s;
+// no adjoint: a sum over a block's dofs.   J: one row
+template <class T> CS_FN T row_dot(const Span& s, const T* J, const T* x) {
+  T sum = T(0);
+  for (int k = 0; k < s.m; k++) sum = fma(J[k], x[s.col[k]], sum);
+  return sum;
 }
 
 // contact_rows: block i
 template <class T>
 CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
   using E = ElementOf<T>;
-  int same = rw.same[i], r = rw.first_row[i], other;
+  int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
-  int some = some_item<T>(item, other);
+  Span s = span(rw, i);
   auto valid = rw.valid[i] > T(0.5);
   Mat3<T> C = row_gather<T>(rw.frame, item, same);
   auto keep = [&](Vec3<T> a) { return Vec3<T>{select(valid, a.x, T(0)), select(valid, a.y, T(0)), select(valid, a.z, T(0))}; };
   rw.C[i] = {keep(C.r0), keep(C.r1), keep(C.r2)};
   rw.x_b[i] = row_gather<T>(rw.point, item, same);
-  rw.x_a[i] = rw.x_b[i] - offset(t, tr, t.touch_a[some], t.shape_body[t.touch_b[some]]);
+  rw.x_a[i] = rw.x_b[i] - row_gather<T>(rw.shift, item, same);
   rw.block_mu[i] = select(valid, row_gather<T>(rw.mu, item, same), T(0));
   contact_J(t, tr, rw, i);
-  const T* J = rw.J + r * t.nv;
-  T Jv_star = row_dot(t, rw, i, J, rw.v_star);
-  Target<T> y = contact_target(row_gather<T>(rw.gap, item, same), row_dot(t, rw, i, J, in.v), Jv_star,
-                               row_gather<T>(rw.e, item, same), row_gather<T>(rw.soft, item, same), in.h, o);
+  const T* J = rw.J + s.J;
+  T Jv_star = row_dot(s, J, rw.v_star);
+  Target<T> y = contact_target(row_gather<T>(rw.gap, item, same), row_dot(s, J, in.v), Jv_star, row_gather<T>(rw.e, item, same),
+                               row_gather<T>(rw.soft, item, same), in.h, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
-  rw.b[r + 1] = row_dot(t, rw, i, J + t.nv, rw.v_star), rw.b[r + 2] = row_dot(t, rw, i, J + 2 * t.nv, rw.v_star);
+  rw.b[r + 1] = row_dot(s, J + s.m, rw.v_star), rw.b[r + 2] = row_dot(s, J + 2 * s.m, rw.v_star);
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
   T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
@@ -123,7 +135,7 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   const int* item = rw.item[i];
   Vec3<T> x_bar = zero3<T>(), f_bar = rb.impulse[i];
   Mat3<T> C_bar = {rw.lam[r] * f_bar, rw.lam[r + 1] * f_bar, rw.lam[r + 2] * f_bar};
-  contact_J_adj(t, tr, rw, i, rb.J + r * t.nv, bar, C_bar, x_bar);
+  contact_J_adj(t, tr, rw, i, rb.J + rw.J_adr[i], bar, C_bar, x_bar);
   T w = rb.w[r], softer = T(E(o.recovery)) / (in.h * in.h);
   T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
   h_bar = fnma(w, rw.t_h[i], h_bar) - T(2) / in.h * soft_bar * row_gather<T>(rw.soft, item, same);
@@ -147,26 +159,27 @@ template <class T> CS_FN T joint_floor(const Tree& t, const Params<T>& th, const
 template <class T>
 CS_OP void limit_row(const Tree& t, const Params<T>& th, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
   int same = rw.same[i], r = rw.first_row[i];
-  const int *item = rw.item[i], *list = rw.list + i * t.nv;
+  const int* item = rw.item[i];
+  Span s = span(rw, i);
   auto valid = rw.valid[i] > T(0.5);
   Vec3<T> G = row_gather<T>(rw.limit_J, item, same);
-  T* J = rw.J + r * t.nv;
-  for (int k = 0; k < rw.list_n[i]; k++) J[list[k]] = T(0);
+  T* J = rw.J + s.J;
+  for (int k = 0; k < s.m; k++) J[k] = T(0);
   G = {select(valid, G.x, T(0)), select(valid, G.y, T(0)), select(valid, G.z, T(0))};
   T floor = same >= 0 ? joint_floor(t, th, o, t.limit_dof[same]) : T(1);
   if (same >= 0) {
-    int d = t.limit_dof[same];
-    J[d] = G.x;
-    if (t.joint[t.limit_body[same]] == kBall) J[d + 1] = G.y, J[d + 2] = G.z;
+    int k = place(s, t.limit_dof[same]);
+    J[k] = G.x;
+    if (t.joint[t.limit_body[same]] == kBall) J[k + 1] = G.y, J[k + 2] = G.z;
   }
   for (int l = 0; same < 0 && l < lanes<T>; l++) {
     if (item[l] < 0) continue;
-    int d = t.limit_dof[item[l]];
-    set_lane(J[d], l, lane(G.x, l));
+    int d = t.limit_dof[item[l]], k = place(s, d);
+    set_lane(J[k], l, lane(G.x, l));
     set_lane(floor, l, lane(joint_floor(t, th, o, d), l));
-    if (t.joint[t.limit_body[item[l]]] == kBall) set_lane(J[d + 1], l, lane(G.y, l)), set_lane(J[d + 2], l, lane(G.z, l));
+    if (t.joint[t.limit_body[item[l]]] == kBall) set_lane(J[k + 1], l, lane(G.y, l)), set_lane(J[k + 2], l, lane(G.z, l));
   }
-  T Jv_star = row_dot(t, rw, i, J, rw.v_star);
+  T Jv_star = row_dot(s, J, rw.v_star);
   // a limit does not bounce: with J v = 0 the gate stays shut
   Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h;
@@ -178,7 +191,8 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, 
                                             const RowBars<T>& rb, const Params<T>& th_bar, T& h_bar) {
   int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
-  const T* J_bar = rb.J + r * t.nv;
+  Span s = span(rw, i);
+  const T* J_bar = rb.J + s.J;
   h_bar = fnma(rb.w[r], rw.t_h[i], h_bar);
   row_scatter<T>(rb.distance, item, same, -rb.w[r] * rw.t_gap[i]);
   for (int l = 0; l < (same >= 0 ? 1 : lanes<T>); l++) {
@@ -189,12 +203,13 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, 
     if (same < 0) R_bar = T(0), set_lane(R_bar, l, lane(rb.R[r], l));
     dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * R_bar, th_bar);
     if (t.joint[t.limit_body[k]] != kBall) continue;
+    const T* from = J_bar + place(s, d);
     if (same >= 0) {
-      rb.limit_J[k] += Vec3<T>{J_bar[d], J_bar[d + 1], J_bar[d + 2]};
+      rb.limit_J[k] += Vec3<T>{from[0], from[1], from[2]};
       continue;
     }
     T* to = &rb.limit_J[k].x;
-    for (int j = 0; j < 3; j++) set_lane(to[j], l, lane(to[j], l) + lane(J_bar[d + j], l));
+    for (int j = 0; j < 3; j++) set_lane(to[j], l, lane(to[j], l) + lane(from[j], l));
   }
 }
 
@@ -225,36 +240,36 @@ template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, con
                                          const RowInputs<T>& in, const Options& o, int i) {
   using E = ElementOf<T>;
   int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
-  const int* list = rw.list + i * t.nv;
-  T* J = rw.J + r * t.nv;
+  Span s = span(rw, i);
+  T* J = rw.J + s.J;
   TieAxisRow<T> a;
   if (tie >= 0) a = tie_axis(t, tr, rw.eq.now, tie);
   RowValues<T> y = motor_row(t, th, motor_place(t, th, tr.q, in.u, k, tie >= 0 ? a.x : T(0)), in.u, in.h, k);
   if (tie < 0) {
-    for (int j = 0; j < rw.list_n[i]; j++) J[list[j]] = T(0);
-    J[d] = y.J;
+    for (int j = 0; j < s.m; j++) J[j] = T(0);
+    J[place(s, d)] = y.J;
   } else {
     int tree = tree_of_b(t, rw, i);
     block_sigma(t, rw, i);
-    for (int j = 0; j < rw.list_n[i]; j++) {
-      int c = list[j];
-      J[c] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
+    for (int j = 0; j < s.m; j++) {
+      int c = s.col[j];
+      J[j] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
     }
   }
   T floor = fma(T(E(motor_softness(t, o, k))), motor_lightness(t, th, k), T(E(o.absolute_softness)));
-  rw.b[r] = row_dot(t, rw, i, J, rw.v_star) + y.target;
+  rw.b[r] = row_dot(s, J, rw.v_star) + y.target;
   rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = y.R + floor;
 }
 template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                              const RowInputs<T>& in, const Options& o, int i, const RowBars<T>& rb,
                                              const Bars<T>& bar, const Params<T>& th_bar, T* u_bar, T& h_bar) {
   int r = rw.first_row[i], k = t.row_motor[rw.item[i][0]], d = t.motor_dof[k], tie = t.motor_tie[k];
-  const int* list = rw.list + i * t.nv;
-  const T* J_bar = rb.J + r * t.nv;
+  Span s = span(rw, i);
+  const T* J_bar = rb.J + s.J;
   T x_bar = T(0), floor_bar = T(ElementOf<T>(motor_softness(t, o, k))) * rb.R[r];
   RowValues<T> y_bar = {T(0), -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
   if (tie < 0) {
-    y_bar.J = J_bar[d];
+    y_bar.J = J_bar[place(s, d)];
     motor_row_adj(t, th, motor_place(t, th, tr.q, in.u, k, T(0)), in.u, in.h, k, y_bar, th_bar, x_bar, u_bar, h_bar);
     if (t.motor_q[k] >= 0) bar.q[d] += x_bar;
     dof_lightness_adj(t, th, d, floor_bar, th_bar);
@@ -264,12 +279,12 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
   Motion<T> F_a_bar = zero_motion<T>(), F_b_bar = F_a_bar;
   int tree = tree_of_b(t, rw, i);
   block_sigma(t, rw, i);
-  for (int j = 0; j < rw.list_n[i]; j++) {
-    int c = list[j];
+  for (int j = 0; j < s.m; j++) {
+    int c = s.col[j];
     bool of_b = t.root[t.dof_body[c]] == tree;
     Force<T> F = of_b ? a.F_b : a.F_a;
-    T s = rw.sigma[c] * J_bar[c], g = th.gear[k] * s;
-    y_bar.J = fma(s, dot(tr.S[c], F), y_bar.J);
+    T share = rw.sigma[c] * J_bar[j], g = th.gear[k] * share;
+    y_bar.J = fma(share, dot(tr.S[c], F), y_bar.J);
     bar.S[c] = fma(g, F, bar.S[c]);
     Motion<T>& F_bar = of_b ? F_b_bar : F_a_bar;
     F_bar = fma(g, tr.S[c], F_bar);
@@ -297,8 +312,9 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
     } else {
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y = dry_row(th, in.h, k);
-      for (int j = 0; j < rw.list_n[i]; j++) rw.J[r * t.nv + rw.list[i * t.nv + j]] = T(0);
-      rw.J[r * t.nv + d] = y.J;
+      Span s = span(rw, i);
+      for (int j = 0; j < s.m; j++) rw.J[s.J + j] = T(0);
+      rw.J[s.J + place(s, d)] = y.J;
       rw.b[r] = rw.v_star[d];
       rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = joint_floor(t, th, o, d);
     }
@@ -309,7 +325,7 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
                                        const RowInputs<T>& in, const Options& o, const RowBars<T>& rb, const Bars<T>& bar,
                                        const Params<T>& th_bar, T* u_bar) {
   for (int i = 0; i < rw.count[0]; i++) {
-    T& h_bar = rb.h[block_tree(t, rw, i)];
+    T h_bar = T(0);
     if (rw.kind[i] == kContactRows) {
       contact_rows_adj(t, tr, rw, in, o, i, rb, bar, h_bar);
     } else if (rw.kind[i] == kLimitRow) {
@@ -318,10 +334,11 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
       motor_rows_adj(t, th, tr, rw, in, o, i, rb, bar, th_bar, u_bar, h_bar);
     } else {
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
-      RowValues<T> y_bar = {rb.J[r * t.nv + d], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
+      RowValues<T> y_bar = {rb.J[rw.J_adr[i] + place(span(rw, i), d)], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
       dry_row_adj(th, in.h, k, y_bar, th_bar, h_bar);
       dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * rb.R[r], th_bar);
     }
+    add_to_tree(t, rw, i, h_bar, rb.h);
   }
 }
 

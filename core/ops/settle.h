@@ -72,7 +72,7 @@ template <class T> CS_OP void settle_adj(const Tree& t, const Params<T>& th, con
       if (th_bar.armature) th_bar.armature[d] = fnma(u[d], delta[d], th_bar.armature[d]);
       u[d] = -u[d];
     }
-    mass_form_adj(t, tr, u, delta, static_cast<const int*>(nullptr), rb, bar);
+    mass_form_adj(t, tr, u, delta, static_cast<const int*>(nullptr), t.nb, rb, bar);
     for (int f = 0; f < 2 * t.n_tie; f++) eb.frame[f] = zero_force<T>();
     Params<T> counted = th_bar;  // softness only says which rows count
     counted.tie_softness = counted.coupling_softness = nullptr;

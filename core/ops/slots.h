@@ -9,13 +9,20 @@
 
 CS_BEGIN
 
-// no adjoint: chooses.   velocity of b against a along the normal of candidate k
-template <class T> CS_FN T approach(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int k) {
-  int a = t.shape_body[t.touch_a[k]], b = t.shape_body[t.touch_b[k]];
-  Vec3<T> v = zero3<T>(), x = rw.point[k];
+// no adjoint: integers.   the bodies of candidate c; -1 the world
+template <class T> CS_FN void cand_bodies(const Tree& t, const Rows<T>& rw, int c, int& a, int& b) {
+  int p = rw.cand_pair[c];
+  a = t.shape_body[t.pair_a[p]], b = t.shape_body[t.pair_b[p]];
+}
+
+// no adjoint: chooses.   velocity of b against a along the normal of candidate c
+template <class T> CS_FN T approach(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int c) {
+  int a, b;
+  cand_bodies(t, rw, c, a, b);
+  Vec3<T> v = zero3<T>(), x = rw.point[c];
   if (b >= 0) v += tr.v[b].v + cross(tr.v[b].w, x);
-  if (a >= 0) v -= tr.v[a].v + cross(tr.v[a].w, x - offset(t, tr, t.touch_a[k], b));
-  return dot(rw.frame[k].r0, v);
+  if (a >= 0) v -= tr.v[a].v + cross(tr.v[a].w, x - rw.shift[c]);
+  return dot(rw.frame[c].r0, v);
 }
 
 // no adjoint: chooses.   items of one group into slots, lanes_of[k] the lanes (as bits) that hold item k (or order[k]). Each lane takes the
@@ -43,28 +50,36 @@ template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const i
 // no adjoint: chooses.   contacts into slots; rw.used gets the lanes of every candidate. Returns how many slots
 template <class T> CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
   using E = ElementOf<T>;
-  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0;
+  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6];
   T deepest = T(0);
-  for (int k = 0; k < t.nk; k++) {
-    auto active = fma(h, min(approach(t, tr, rw, k), T(0)), rw.gap[k]) < T(E(o.margin));
-    int bits = int(lane_bits(active));
-    rw.used[k] = bits;
+  for (int c = 0; c < candidates; c++) {
+    while (rw.near[near] != rw.cand_pair[c]) near++;
+    auto active = fma(h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin));
+    int bits = int(lane_bits(active)) & rw.near_bits[near];
+    rw.used[c] = bits;
     if (!bits) continue;
-    deepest = select(active, max(deepest, -rw.gap[k]), deepest);
+    deepest = select(active, max(deepest, -rw.gap[c]), deepest);
     for (int l = 0; l < lanes<T>; l++) {
       if (!(bits >> l & 1)) continue;
       wanted[l]++;
       if (total[l] < t.max_contacts)
         total[l]++;
       else
-        rw.used[k] &= ~(1 << l);
+        rw.used[c] &= ~(1 << l);
     }
   }
-  for (int g = 0; g < t.n_groups; g++)
-    n += fill_slots<T>(rw.touch + n * lanes<T>, rw.used, nullptr, t.group_adr[g], t.group_adr[g + 1]);
+  for (int c = 0, end; c < candidates; c = end) {
+    int group = t.pair_group[rw.cand_pair[c]];
+    for (end = c; end < candidates && t.pair_group[rw.cand_pair[end]] == group;) end++;
+    n += fill_slots<T>(rw.touch + n * lanes<T>, rw.used, nullptr, c, end);
+  }
   Status<T>& status = *rw.status;
   status.penetration = deepest, status.contacts = status.wanted = T(0);
-  for (int l = 0; l < lanes<T>; l++) set_lane(status.contacts, l, E(total[l])), set_lane(status.wanted, l, E(wanted[l]));
+  for (int l = 0; l < lanes<T>; l++) {
+    // pairs that found no room count as one contact too many
+    if (rw.count[7] && wanted[l] <= t.max_contacts) wanted[l] = t.max_contacts + 1;
+    set_lane(status.contacts, l, E(total[l])), set_lane(status.wanted, l, E(wanted[l]));
+  }
   return n;
 }
 
@@ -95,7 +110,7 @@ template <class T> CS_FN int some_item(const int* slot, int& same) {
 }
 
 // no adjoint: integers.   the bodies that an item of a block touches; -1 none
-CS_FN void block_bodies(const Tree& t, int kind, int item, int& a, int& b) {
+template <class T> CS_FN void block_bodies(const Tree& t, const Rows<T>& rw, int kind, int item, int& a, int& b) {
   a = -1;
   switch (kind) {
     case kDryRow: b = t.dof_body[t.dry_dof[item]]; break;
@@ -105,50 +120,61 @@ CS_FN void block_bodies(const Tree& t, int kind, int item, int& a, int& b) {
       break;
     }
     case kLimitRow: b = t.limit_body[item]; break;
-    default: a = t.shape_body[t.touch_a[item]], b = t.shape_body[t.touch_b[item]];
+    default: cand_bodies(t, rw, item, a, b);
   }
 }
 
-// no adjoint: integers.   marks the dofs above body b: in the articulated form all of its tree, where H^-1 J^T does not stay sparse
-CS_FN void mark_dofs(const Tree& t, int b, int stamp, int* mark) {
+// no adjoint: integers.   adds the dofs above body b to a list: where H^-1 J^T does not stay sparse (articulated form) or is kept as a whole
+// (large models) all of its tree
+CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int& n) {
   if (b < 0) return;
-  if (t.form == kSparse) {
-    for (int d = t.last_dof[b]; d >= 0 && mark[d] != stamp; d = t.dof_parent[d]) mark[d] = stamp;
+  auto add = [&](int d) {
+    if (mark[d] == stamp) return false;
+    return mark[d] = stamp, list[n++] = d, true;
+  };
+  if (t.form == kSparse && !t.large) {
+    for (int d = t.last_dof[b]; d >= 0 && add(d);) d = t.dof_parent[d];
   } else {
-    for (int d = 0; d < t.nv; d++)
-      if (t.root[t.dof_body[d]] == t.root[b]) mark[d] = stamp;
+    for (int k = t.tree_adr[t.root[b]]; k < t.tree_adr[t.root[b] + 1]; k++) add(t.tree_dof[k]);
   }
 }
 
-// no adjoint: integers.   items whose rows moving the dofs of block i reaches, directly or by elimination
-template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int i) {
-  int *reached = rw.mark + t.nv + 2 * t.nb, *list = rw.list + i * t.nv, *reach = rw.reach + i * t.n_item, n = 0;
+// no adjoint: integers.   items whose rows moving the dofs of block i reaches, directly or by elimination; their rows become columns
+template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int i, int* list) {
+  int *reached = rw.mark + t.nv + 2 * t.nb, *reach = rw.reach + i * t.n_item, n = 0, columns = rw.list_n[i];
   for (int j = 0; j < t.n_item; j++) reached[j] = 0;
   for (int k = 0; k < rw.list_n[i]; k++)
     for (int a = t.dof_item_adr[list[k]]; a < t.dof_item_adr[list[k] + 1]; a++) reached[t.dof_item[a]] = 1;
   for (int j = 0; j < t.n_item; j++) {
     if (!reached[j]) continue;
     reach[n++] = j;
+    for (int r = t.item_row[j]; r < t.item_row[j + 1]; r++) list[columns++] = t.nv + r;
     for (int f = t.fill_adr[j]; f < t.fill_adr[j + 1]; f++) reached[t.fill_item[f]] = 1;
   }
-  rw.reach_n[i] = n;
+  rw.reach_n[i] = n, rw.col_n[i] = columns;
 }
 
-// no adjoint: integers.   the dofs that can move block i in any lane
+// no adjoint: integers.   the columns of block i: all that can move it in any lane
 template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i) {
-  int n = 0, last = -1, *list = rw.list + i * t.nv;
+  int n = 0, last = -1, *list = rw.col + rw.col_adr[i];
   for (int l = 0; l < lanes<T>; l++) {
     int item = rw.item[i][l], a, b;
     if (item < 0 || item == last) continue;
     last = item;
-    block_bodies(t, rw.kind[i], item, a, b);
-    mark_dofs(t, a, i + 1, rw.mark), mark_dofs(t, b, i + 1, rw.mark);
+    block_bodies(t, rw, rw.kind[i], item, a, b);
+    list_dofs(t, a, i + 1, rw.mark, list, n), list_dofs(t, b, i + 1, rw.mark, list, n);
     if (rw.same[i] >= 0) break;
   }
-  for (int d = 0; d < t.nv; d++)
-    if (rw.mark[d] == i + 1) list[n++] = d;
+  for (int k = 1; k < n; k++) {
+    int d = list[k], j = k;
+    for (; j > 0 && list[j - 1] > d; j--) list[j] = list[j - 1];
+    list[j] = d;
+  }
   rw.list_n[i] = n;
-  block_reach(t, rw, i);
+  block_reach(t, rw, i, list);
+  int rows = rw.kind[i] == kContactRows ? 3 : 1;
+  rw.col_adr[i + 1] = rw.col_adr[i] + rw.col_n[i];
+  rw.J_adr[i + 1] = rw.J_adr[i] + rows * n, rw.Y_adr[i + 1] = rw.Y_adr[i] + rows * rw.col_n[i];
 }
 
 // Trees joined by rows, as a forest of pointers
@@ -168,44 +194,66 @@ template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k
   return kind = kContactRows, rw.touch + (k - fixed - n_limits) * lanes<T>;
 }
 
+// no adjoint: integers.   islands of n slots: which trees hang together, in any lane; returns how many islands, in the order of their first
+// slot, each slot's in `of`
+template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int n, int n_limits, int* of) {
+  Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
+  int kind, body[2], islands = 0;
+  for (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = -1;
+  for (int k = 0; k < n; k++) {
+    const int* slot = block_slot(t, rw, k, n_limits, kind);
+    int tree = -1;
+    for (int l = 0; l < lanes<T>; l++) {
+      if (slot[l] < 0 || (l > 0 && slot[l] == slot[l - 1])) continue;
+      block_bodies(t, rw, kind, slot[l], body[0], body[1]);
+      for (int side = 0; side < 2; side++) {
+        if (body[side] < 0) continue;
+        int root = f.find(t.root[body[side]]);
+        if (tree >= 0) f.up[root] = f.find(tree);
+        tree = root;
+      }
+    }
+    of[k] = tree;
+  }
+  for (int k = 0; k < n; k++) {
+    int& id = f.id[f.find(of[k])];
+    if (id < 0) id = islands++;
+    of[k] = id;
+  }
+  return islands;
+}
+
 // no adjoint: chooses
 template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const T* v, T h, const Options& o) {
   int n_limits = limit_slots(t, rw, v, h, o), n_touch = contact_slots(t, tr, rw, h, o);
-  int n = t.n_dry + t.n_row_motor + n_limits + n_touch, blocks = 0, rows = 0, islands = 0, numbers = 0, kind, same, a, b;
+  int n = t.n_dry + t.n_row_motor + n_limits + n_touch, rows = 0, numbers = 0;
   for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
   for (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
-  // which trees hang together
-  Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
-  for (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = 0;
-  auto look = [&](int k) {
-    int* slot = block_slot(t, rw, k, n_limits, kind);
-    block_bodies(t, kind, some_item<T>(slot, same), a, b);
-    return slot;
-  };
-  for (int k = 0; k < n; k++) {
-    look(k);
-    if (a >= 0 && b >= 0) f.up[f.find(t.root[a])] = f.find(t.root[b]);
-  }
-  // blocks, island by island
-  for (int first = 0; first < n; first++) {
-    look(first);
-    int root = f.find(t.root[b >= 0 ? b : a]), row0 = rows;
-    if (f.id[root]) continue;
-    f.id[root] = 1;
-    rw.island_block[islands] = blocks, rw.island_A[islands] = numbers, rw.island_singles[islands] = 0;
-    for (int k = first; k < n; k++) {
-      int* slot = look(k);
-      if (f.find(t.root[b >= 0 ? b : a]) != root) continue;
-      rw.kind[blocks] = kind, rw.item[blocks] = slot, rw.same[blocks] = same, rw.first_row[blocks] = rows;
-      block_list(t, rw, blocks++);
-      rows += kind == kContactRows ? 3 : 1, rw.island_singles[islands] += kind != kContactRows;
+  int *of = rw.mark + 2 * n_halves(t) + 2 * t.nb + t.n_item, *sorted = of + max_blocks(t);
+  int islands = find_islands(t, rw, n, n_limits, of);
+  // blocks, island by island, each in the order of slots
+  for (int s = 0; s <= islands; s++) rw.island_block[s] = rw.island_singles[s] = 0;
+  for (int k = 0; k < n; k++) rw.island_block[of[k] + 1]++;
+  for (int s = 0; s < islands; s++) rw.island_block[s + 1] += rw.island_block[s];
+  for (int k = n - 1; k >= 0; k--) sorted[--rw.island_block[of[k] + 1]] = k;
+  for (int s = 0; s < islands; s++) rw.island_block[s] = rw.island_block[s + 1];
+  rw.island_block[islands] = n;
+  rw.col_adr[0] = rw.J_adr[0] = rw.Y_adr[0] = 0;
+  for (int s = 0; s < islands; s++) {
+    int row0 = rows;
+    rw.island_A[s] = numbers;
+    for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++) {
+      rw.item[i] = block_slot(t, rw, sorted[i], n_limits, rw.kind[i]), rw.first_row[i] = rows;
+      some_item<T>(rw.item[i], rw.same[i]);
+      block_list(t, rw, i);
+      bool contact = rw.kind[i] == kContactRows;
+      rows += contact ? 3 : 1, rw.island_singles[s] += !contact;
     }
-    numbers += (rows - row0) * (rows - row0);
-    islands++;
+    numbers += t.large ? 9 * (rw.island_block[s + 1] - rw.island_block[s]) : (rows - row0) * (rows - row0);
   }
-  rw.island_block[islands] = blocks, rw.island_A[islands] = numbers, rw.first_row[blocks] = rows;
-  rw.count[0] = blocks, rw.count[1] = rows, rw.count[2] = islands, rw.count[3] = 0, rw.count[4] = n_touch;
+  rw.island_A[islands] = numbers, rw.first_row[n] = rows;
+  rw.count[0] = n, rw.count[1] = rows, rw.count[2] = islands, rw.count[3] = 0, rw.count[4] = n_touch;
 }
 
 CS_END

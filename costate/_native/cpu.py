@@ -37,7 +37,8 @@ class Op(IntEnum):
     PREPARE = 6
     ERRORS = 7
     SETTLE = 8
-    LINEARIZE = 9
+    DISTANCE = 9
+    LINEARIZE = 10
 
 
 # names of a rollout's inputs, as numbered in drivers/kernels.h
@@ -47,14 +48,18 @@ ROLLOUT_INPUTS = ("q", "v", "control", "dt", "external", "params")
 class Engine:
     """The compiled structure of one model, and the sizes of what goes in and out of each call."""
 
-    def __init__(self, model: Model, *, form: int = -1) -> None:
+    def __init__(self, model: Model, *, form: int = -1, pairs: np.ndarray | None = None) -> None:
         self.model = model
+        pairs = model.pairs if pairs is None else pairs
         self.tree = _core.Tree(
             list(model.parent), list(model.joint_type), list(model.motor_dof), [int(m) for m in model.massless], form,
             actuator_type=list(model.actuator_type), clip=list(model.clip), bound=list(model.bound),
             limit_body=list(model.limit_body), limit_dof=list(model.limit_dof), dry_dof=list(model.dry_dof),
             shape_body=list(model.shape_body), shape_type=list(model.shape_type),
-            pair_a=[a for a, _ in model.pairs], pair_b=[b for _, b in model.pairs],
+            pair_a=pairs[:, 0].tolist(), pair_b=pairs[:, 1].tolist(),
+            hull_vertices=list(model.hull_vertices), hull_faces=list(model.hull_faces),
+            hull_loop_size=list(model.hull_loop_size), hull_loop=list(model.hull_loop), hull_plane=list(model.hull_plane),
+            field_nx=list(model.field_nx), field_ny=list(model.field_ny),
             friction_rule=model.friction_rule, restitution_rule=model.restitution_rule, max_contacts=model.max_contacts,
             tie_a=list(model.tie_a), tie_b=list(model.tie_b), tie_axis=list(model.tie_axis),
             tie_first=list(accumulate(map(len, model.tie_locks), initial=0)), lock=list(chain(*model.tie_locks)),
@@ -71,6 +76,7 @@ class Engine:
             Op.PREPARE: (size,),
             Op.ERRORS: (self.tree.equality_rows,),
             Op.SETTLE: (nq,),
+            Op.DISTANCE: (10,),
             Op.LINEARIZE: (4 * nv * nv, 2 * nv * nu),
         }
 

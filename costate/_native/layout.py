@@ -41,6 +41,8 @@ FIELDS: tuple[Field, ...] = (
     Field("shape_pos", "shape", 3, "body frame (or world), m"),
     Field("shape_quat", "shape", 4, "body frame (or world), wxyz"),
     Field("shape_size", "shape", 3, "radius; radius, half length; half extents, m"),
+    Field("hull_vertex", "vertex", 3, "of hulls, shape frame, m"),
+    Field("height", "height", 1, "of fields, along the z of the shape, m"),
     Field("friction", "shape", 1, "coefficient"),
     Field("restitution", "shape", 1, "rebound speed over impact speed, 0 to 1"),
     Field("softness", "shape", 1, "static penetration per normal force, m/N"),

@@ -1,6 +1,8 @@
 """Scenes: bodies, joints and shapes; the immutable Model built from them; and its parameters."""
 
 from costate.scene.builder import Scene
+from costate.scene.heightfield import Heightfield
+from costate.scene.hull import Hull
 from costate.scene.joints import Ball, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from costate.scene.model import Model
 from costate.scene.params import Params
@@ -8,6 +10,6 @@ from costate.scene.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Shape
 from costate.scene.unconstrained import Unconstrained
 
 __all__ = [
-    "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Joint", "Model", "Params", "Planar",
-    "Plane", "Prismatic", "Revolute", "Scene", "Shape", "Sphere", "Unconstrained", "combine",
+    "Ball", "Box", "Capsule", "Cylinder", "Ellipsoid", "Fixed", "Free", "Heightfield", "Hull", "Joint", "Model",
+    "Params", "Planar", "Plane", "Prismatic", "Revolute", "Scene", "Shape", "Sphere", "Unconstrained", "combine",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from costate.scene.actuators import Actuator
 from costate.scene.body import Body
-from costate.scene.codes import SERVO
+from costate.scene.codes import FIELD, HULL, SERVO
 from costate.scene.constraints import Coupling, Tie
 from costate.scene.contacts import Candidates, PlacedShape, Side, find_candidates
 from costate.scene.fields import PARAM_FIELDS
@@ -44,6 +45,7 @@ class Parts:
     joints: dict[str, int] = field(default_factory=dict)
     poses: list[Pose] = field(default_factory=list)  # initial ones of the first bodies, as far as they were needed
     shapes: dict[str, PlacedShape] = field(default_factory=dict)
+    shape_counts: Counter[int] = field(default_factory=Counter)  # shapes on each body
     excluded: list[tuple[Side, Side]] = field(default_factory=list)
     sites: dict[str, Site] = field(default_factory=dict)
     motors: dict[str, Actuator] = field(default_factory=dict)
@@ -94,6 +96,13 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
         shape_body=tuple(shape.body for shape in touching),
         shape_type=tuple(shape.code for shape in touching),
         pairs=candidates.pairs,
+        hull_vertices=_joined(touching, "hull_vertices"),
+        hull_faces=_joined(touching, "hull_faces"),
+        hull_loop_size=_joined(touching, "hull_loop_size"),
+        hull_loop=_joined(touching, "hull_loop"),
+        hull_plane=_joined(touching, "hull_plane"),
+        field_nx=_joined(touching, "field_nx"),
+        field_ny=_joined(touching, "field_ny"),
         friction_rule=parts.friction_rule,
         restitution_rule=parts.restitution_rule,
         max_contacts=parts.max_contacts,
@@ -126,6 +135,8 @@ def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
         "limit": [body for body in bodies if body.limited],
         "dry": [body for body in bodies if body.dry],
         "shape": candidates.shapes,
+        "vertex": [shape for shape in candidates.shapes if shape.code == HULL],
+        "height": [shape for shape in candidates.shapes if shape.code == FIELD],
         "frame": ties,
         "tie": ties,
         "coupling": list(parts.couplings.values()),
@@ -137,10 +148,15 @@ def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
             tensors[param.name] = parts.gravity.clone()
             continue
         rows = [owner.numbers[param.name] for owner in owners[param.per]]
-        join = torch.cat if param.per in ("q", "dof", "dry", "frame") else torch.stack
+        join = torch.cat if param.per in ("q", "dof", "dry", "frame", "vertex", "height") else torch.stack
         empty = (0,) if param.width == 1 else (0, param.width)
         tensors[param.name] = join(rows) if rows else torch.zeros(empty, dtype=torch.float64)
     return tensors
+
+
+def _joined(shapes: Sequence[PlacedShape], name: str) -> tuple[int, ...]:
+    """A field of the model that only some shapes have, of all shapes one behind the other."""
+    return tuple(itertools.chain.from_iterable(shape.structure.get(name, ()) for shape in shapes))
 
 
 def _drawn(parts: Parts) -> list[tuple[Shape, ...]]:

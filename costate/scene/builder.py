@@ -13,7 +13,7 @@ from costate.scene.body import ORIGIN, UPRIGHT, Body, dry_friction, inertia_numb
 from costate.scene.checks import DIRECTION, checked
 from costate.scene.codes import PAIR_RULES
 from costate.scene.constraints import held_by
-from costate.scene.contacts import PlacedShape, Side, check_plane, place
+from costate.scene.contacts import PlacedShape, Side, check_static, place
 from costate.scene.joints import Fixed, Free, Joint
 from costate.scene.model import Model
 from costate.scene.names import WORLD, body_or_world, find, new_name
@@ -101,7 +101,7 @@ class Scene(AddActuators, AddConstraints):
         body = Body(name, joint_name, index, joint, massless, q0, dry, {**numbers, **joint_rows, **dry_rows})
         self._parts.index[name] = self._parts.joints[joint_name] = len(self._parts.bodies)
         self._parts.bodies.append(body)
-        self._parts.shapes.update(placed)
+        self._keep(placed)
         return name
 
     def add_shape(self, shape: Shape, *, body: str | int | None = None, name: str | None = None) -> str:
@@ -177,20 +177,24 @@ class Scene(AddActuators, AddConstraints):
         if name is not None and isinstance(shape, Shape):
             shape = replace(shape, name=name)
         (name,) = placed = self._place(where, home, body, (shape,), fixed=self._fixed(body))
-        self._parts.shapes.update(placed)
+        self._keep(placed)
         return name
 
     def _place(self, where: str, home: str, body: int, shapes: Sequence[Shape], *, fixed: bool) -> dict[str, PlacedShape]:
         """Shapes for `body`, called `home`, checked, by name; `where` starts error messages."""
         placed: dict[str, PlacedShape] = {}
-        count = sum(other.body == body for other in self._parts.shapes.values())
+        count = self._parts.shape_counts[body]
         for i, shape in enumerate(shapes):
             if not isinstance(shape, Shape):
                 raise TypeError(f"{where}shapes must be shapes such as Sphere(0.1), got {shape!r}")
             name = new_name(where, "shape", shape.name, f"{home}/{count + i}", ChainMap(placed, self._parts.shapes))
-            check_plane(where, shape, home, fixed)
+            check_static(where, shape, home, fixed)
             placed[name] = place(where, name, body, shape)
         return placed
+
+    def _keep(self, placed: dict[str, PlacedShape]) -> None:
+        self._parts.shapes.update(placed)
+        self._parts.shape_counts.update(shape.body for shape in placed.values())
 
     def _side(self, where: str, name: str) -> Side:
         if name in self._parts.index and name in self._parts.shapes:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from torch import Tensor
 
-from costate.scene.codes import DISTANCE, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY
+from costate.scene.codes import DISTANCE, FIELD, HULL, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY
 from costate.scene.fields import PARAM_FIELDS
 from costate.scene.inertia import to_matrix
 from costate.scene.joints import JOINTS, Ball, Prismatic, Revolute
 from costate.scene.values import Numbers, numbers, plain
 
 if TYPE_CHECKING:
+    from costate.scene.model import Model
     from costate.scene.params import Params
 
 Values: TypeAlias = dict[str, np.ndarray]  # parameter field -> [*batch, *shape]
@@ -160,6 +161,7 @@ def _owners(params: Params) -> Owners:
     model = params.model
     joints = [(f" of joint {name!r}", JOINTS[code]) for name, code in zip(model.joint_names, model.joint_type, strict=True)]
     dofs = [owner for owner, joint in joints for _ in range(joint.nv)]
+    shapes = [f" of shape {name!r}" for name in model.shape_names]
     motors = [f" of motor {name!r}" for name in model.motor_names]
     ties = [f" of constraint {name!r}" for name in model.tie_names]
     return {
@@ -173,12 +175,20 @@ def _owners(params: Params) -> Owners:
         "bound": [motor for motor, index in zip(motors, model.bound, strict=True) if index >= 0],
         "limit": [joints[body][0] for body in model.limit_body],
         "dry": [dofs[dof] for dof in model.dry_dof],
-        "shape": [f" of shape {name!r}" for name in model.shape_names],
+        "shape": shapes,
+        "vertex": _repeated(shapes, model, HULL, model.hull_vertices),
+        "height": _repeated(shapes, model, FIELD, model.field_heights),
         "frame": [f" of frame {side}{tie}" for tie in ties for side in "ab"],
         "tie": ties,
         "coupling": [f" of constraint {name!r}" for name in model.coupling_names],
         "site": [f" of site {name!r}" for name in model.site_names],
     }
+
+
+def _repeated(shapes: Sequence[str], model: Model, code: int, counts: Sequence[int]) -> list[str]:
+    """The names of the shapes of one kind, each as often as `counts` says."""
+    chosen = [name for name, kind in zip(shapes, model.shape_type, strict=True) if kind == code]
+    return [name for name, count in zip(chosen, counts, strict=True) for _ in range(count)]
 
 
 def _judge(

@@ -7,10 +7,11 @@ MOTOR, POSITION, VELOCITY, SERVO = 0, 1, 2, 3
 # what makes one coefficient of the two of shapes that touch
 PAIR_RULES = {"geometric": 0, "maximum": 1, "minimum": 2, "arithmetic": 3, "product": 4}
 
-SIZE_COUNTS = (0, 1, 2, 3)  # numbers in shape_size that count: plane none; radius; radius, half length; half extents
+PLANE, SPHERE, CAPSULE, BOX, CYLINDER, HULL, FIELD = range(7)  # FIELD: a heightfield
+NO_CONTACT = -1  # shapes that only give inertia
 
-# pairs of shape codes, the lower first, that the engine finds contacts of: all against a plane, sphere and capsule
-SUPPORTED = frozenset({(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (2, 2)})
+# numbers in shape_size that count: plane none; radius; radius, half length (twice); half extents; hull none; half lengths
+SIZE_COUNTS = {PLANE: 0, SPHERE: 1, CAPSULE: 2, BOX: 3, CYLINDER: 2, HULL: 0, FIELD: 2}
 
 NO_AXIS, HINGE_AXIS, SLIDE_AXIS = 0, 1, 2  # what an actuator on a tie drives
 

@@ -10,7 +10,7 @@ Two shapes may touch if the group of one has a bit in common with the mask of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from costate.scene.body import Body
 from costate.scene.checks import DIRECTION, FRACTION, NOT_NEGATIVE, checked
-from costate.scene.codes import SUPPORTED
-from costate.scene.shapes import Plane, Shape
+from costate.scene.codes import NO_CONTACT
+from costate.scene.shapes import Shape, Static
 
 STATIC = -1  # welded to the world
 BITS = 32  # of groups and masks
@@ -27,25 +27,34 @@ BITS = 32  # of groups and masks
 
 @dataclass(frozen=True)
 class PlacedShape:
-    """A shape in plain floats on a body (-1 the world). `numbers` maps each field per shape to its row, with graph."""
+    """A shape in plain floats on a body (-1 the world).
+
+    numbers : each field per shape -> its row, with graph; of a hull also its vertices, of a heightfield its heights.
+    structure : fields of `Model` -> this shape's part of them, of hulls and heightfields (see `Shape.surface`).
+    """
 
     name: str
     body: int
     shape: Shape
     numbers: dict[str, Tensor]
+    structure: dict[str, tuple[int, ...]]
 
     @property
     def code(self) -> int:
-        """Its kind, -1 for those that have no contact yet."""
-        return -1 if self.shape.code is None else self.shape.code
+        """Its kind, NO_CONTACT for those that only give inertia."""
+        return NO_CONTACT if self.shape.code is None else self.shape.code
+
+
+def _no_pairs() -> np.ndarray:
+    return np.empty((0, 2), np.int32)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The shapes that may touch another, and the pairs (a, b), a < b, of their indices."""
+    """The shapes that may touch another, and the pairs [n, 2], int32, of their indices, the lower first."""
 
     shapes: tuple[PlacedShape, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: np.ndarray = field(default_factory=_no_pairs)
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,8 @@ class Side:
     shape: int | None = None
 
     def among(self, bodies: np.ndarray) -> np.ndarray:
-        """Which shapes, on `bodies`, are meant."""
-        return bodies == self.body if self.shape is None else np.arange(len(bodies)) == self.shape
+        """Indices of the shapes, on `bodies`, that are meant."""
+        return np.flatnonzero(bodies == self.body) if self.shape is None else np.array([self.shape])
 
 
 def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
@@ -71,6 +80,7 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
             raise TypeError(f"{subject} {word} must be an int of at most {BITS} bits, got {bits!r}")
     sizes = [size.reshape(-1) for size in shape.measure(where=subject)]
     unused = 3 - sum(map(len, sizes))
+    surface, structure = shape.surface(where=subject)
     rows = {
         "shape_pos": checked(f"{subject} pos", shape.pos, (3,)),
         "shape_quat": checked(f"{subject} quat", shape.quat, (4,), DIRECTION),
@@ -78,14 +88,16 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
         "friction": checked(f"{subject} friction", shape.friction, (), NOT_NEGATIVE),
         "restitution": checked(f"{subject} restitution", shape.restitution, (), FRACTION),
         "softness": checked(f"{subject} softness", shape.softness, (), NOT_NEGATIVE),
+        **surface,
     }
-    return PlacedShape(name, body, shape.detach(), rows)
+    return PlacedShape(name, body, shape.detach(), rows, structure)
 
 
-def check_plane(where: str, shape: Shape, body: str, fixed: bool) -> None:
-    """A plane has no inertia and no bounds, so it cannot move."""
-    if isinstance(shape, Plane) and not fixed:
-        raise ValueError(f"{where}Plane must be on the world or on a body that is fixed to it, got body {body!r}, which moves")
+def check_static(where: str, shape: Shape, body: str, fixed: bool) -> None:
+    """Planes and heightfields have no inertia, so they cannot move."""
+    if isinstance(shape, Static) and not fixed:
+        kind = type(shape).__name__
+        raise ValueError(f"{where}{kind} must be on the world or on a body that is fixed to it, got body {body!r}, which moves")
 
 
 def find_candidates(
@@ -97,24 +109,26 @@ def find_candidates(
     apart : pairs of bodies, tied together, that do not.
     """
     pairs = _pairs(shapes, bodies, excluded, apart, self_collision)
-    for a, b in pairs:
-        if tuple(sorted((shapes[a].code, shapes[b].code))) not in SUPPORTED:
-            raise NotImplementedError(
-                f"build: contact between {_describe(shapes[a])} and {_describe(shapes[b])} is not supported; exclude(...) the "
-                "pair, set collide=False on one, or Scene(collisions=False)"
-            )
-    used = sorted({index for pair in pairs for index in pair})
-    index = {old: new for new, old in enumerate(used)}
-    return Candidates(tuple(shapes[i] for i in used), tuple((index[a], index[b]) for a, b in pairs))
+    without = np.array([shape.code == NO_CONTACT for shape in shapes], dtype=bool)[pairs].any(1)
+    if without.any():
+        a, b = pairs[without.argmax()]
+        raise NotImplementedError(
+            f"build: contact between {_describe(shapes[a])} and {_describe(shapes[b])} is not supported; exclude(...) the "
+            "pair, set collide=False on one, or Scene(collisions=False)"
+        )
+    used = np.zeros(len(shapes), dtype=bool)
+    used[pairs] = True
+    index = np.cumsum(used, dtype=np.int32) - 1
+    return Candidates(tuple(shape for shape, kept in zip(shapes, used) if kept), index[pairs])
 
 
 def _pairs(
     shapes: Sequence[PlacedShape], bodies: Sequence[Body], excluded: Iterable[tuple[Side, Side]],
     apart: Iterable[tuple[int, int]], self_collision: bool,
-) -> list[tuple[int, int]]:  # fmt: skip
-    """Pairs of indices, the lower first, in ascending order."""
+) -> np.ndarray:  # fmt: skip
+    """Pairs [n, 2] of indices, the lower first, in ascending order."""
     if len(shapes) < 2:
-        return []
+        return _no_pairs()
     body = np.array([shape.body for shape in shapes])
     group, mask = (np.array([getattr(s.shape, word) for s in shapes], dtype=np.int64) for word in ("group", "mask"))
     collide = np.array([shape.shape.collide for shape in shapes])
@@ -129,14 +143,13 @@ def _pairs(
     keep &= ~(child | child.T)
     if not self_collision:
         keep &= (tree[:, None] != tree) | (tree == STATIC)
-    for a, b in excluded:
-        cross = a.among(body)[:, None] & b.among(body)
-        keep &= ~(cross | cross.T)
-    part = np.where(weld_of == STATIC, np.arange(len(weld_of)), weld_of)
-    for a, b in apart:
-        of_a, of_b = np.flatnonzero(part[body] == part[a]), np.flatnonzero(part[body] == part[b])
-        keep[np.ix_(of_a, of_b)] = keep[np.ix_(of_b, of_a)] = False
-    return [(a, b) for a, b in np.argwhere(np.triu(keep, 1)).tolist()]
+    part_of = np.where(weld_of == STATIC, np.arange(len(weld_of)), weld_of)
+    part = part_of[body]
+    named = [(a.among(body), b.among(body)) for a, b in excluded]
+    tied = [(np.flatnonzero(part == part_of[a]), np.flatnonzero(part == part_of[b])) for a, b in apart]
+    for a, b in (*named, *tied):
+        keep[np.ix_(a, b)] = keep[np.ix_(b, a)] = False
+    return np.argwhere(np.triu(keep, 1))
 
 
 def _structure(bodies: Sequence[Body]) -> tuple[list[int], list[int], list[int]]:

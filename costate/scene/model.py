@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.scene.codes import LOCK_LABELS, SERVO, TIES
+from costate.scene.codes import FIELD, HULL, LOCK_LABELS, SERVO, TIES
 from costate.scene.fields import PARAM_FIELDS, Selection, field_shape
 from costate.scene.joints import JOINTS
 from costate.scene.names import WORLD, suggest
@@ -39,8 +39,12 @@ class Model:
     limit_body, limit_dof : of each limited joint its index and its (first) index in v.
     dry_dof : indices in v that have dry friction.
     shape_body, shape_type : of each shape that may touch another its body (-1 the world) and its code (plane 0, sphere 1,
-        capsule 2, box 3).
-    pairs : pairs (a, b) of shapes that may touch, a < b.
+        capsule 2, box 3, cylinder 4, hull 5, heightfield 6).
+    pairs : pairs (a, b) of shapes that may touch, a < b; int32 [n, 2], read-only.
+    hull_vertices, hull_faces : of each hull how many it has.
+    hull_loop_size, hull_loop, hull_plane : of each face of each hull its number of vertices; these, counted within the hull,
+        counterclockwise from outside; and three of them that span its plane.
+    field_nx, field_ny : of each heightfield how many heights it has along x and y.
     friction_rule, restitution_rule : how the coefficients of two shapes become one (geometric mean 0, maximum 1, minimum 2,
         arithmetic mean 3, product 4).
     max_contacts : most contacts of one world at a time, -1 for the engine's choice.
@@ -74,7 +78,14 @@ class Model:
     dry_dof: tuple[int, ...]
     shape_body: tuple[int, ...]
     shape_type: tuple[int, ...]
-    pairs: tuple[tuple[int, int], ...]
+    pairs: np.ndarray
+    hull_vertices: tuple[int, ...]
+    hull_faces: tuple[int, ...]
+    hull_loop_size: tuple[int, ...]
+    hull_loop: tuple[int, ...]
+    hull_plane: tuple[int, ...]
+    field_nx: tuple[int, ...]
+    field_ny: tuple[int, ...]
     friction_rule: int
     restitution_rule: int
     max_contacts: int
@@ -92,9 +103,10 @@ class Model:
     defaults: Mapping[str, Tensor]
 
     def __post_init__(self) -> None:
-        q0 = np.array(self.q0, dtype=np.float64)
-        q0.setflags(write=False)
-        object.__setattr__(self, "q0", q0)
+        for name, dtype in (("q0", np.float64), ("pairs", np.int32)):
+            array = np.array(getattr(self, name), dtype=dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
         defaults = {name: tensor.detach().clone() for name, tensor in self.defaults.items()}
         object.__setattr__(self, "defaults", MappingProxyType(defaults))
 
@@ -151,6 +163,11 @@ class Model:
         return tuple(i for i, code in enumerate(self.joint_type) for _ in range(JOINTS[code].nv))
 
     @cached_property
+    def field_heights(self) -> tuple[int, ...]:
+        """How many heights each heightfield has."""
+        return tuple(nx * ny for nx, ny in zip(self.field_nx, self.field_ny, strict=True))
+
+    @cached_property
     def ancestors(self) -> tuple[frozenset[int], ...]:
         """Each body with all bodies between it and the world: those whose joints move it."""
         chains: list[frozenset[int]] = []
@@ -164,7 +181,8 @@ class Model:
         counts = {
             "body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "servo": self.actuator_type.count(SERVO),
             "clip": sum(i >= 0 for i in self.clip), "bound": sum(i >= 0 for i in self.bound), "limit": len(self.limit_body),
-            "dry": len(self.dry_dof), "shape": len(self.shape_body), "frame": 2 * len(self.tie_a), "tie": len(self.tie_a),
+            "dry": len(self.dry_dof), "shape": len(self.shape_body), "vertex": sum(self.hull_vertices),
+            "height": sum(self.field_heights), "frame": 2 * len(self.tie_a), "tie": len(self.tie_a),
             "coupling": len(self.coupling_dof1), "site": self.ns,
         }  # fmt: skip
         return MappingProxyType({field.name: field_shape(field, counts) for field in PARAM_FIELDS})
@@ -172,7 +190,7 @@ class Model:
     @cached_property
     def topology(self) -> tuple[Any, ...]:
         """All that is not a number or a name: models that agree in it can exchange states and parameters."""
-        return tuple(getattr(self, name) for name in _TOPOLOGY)
+        return (self.pairs.tobytes(), *(getattr(self, name) for name in _TOPOLOGY))
 
     @cached_property
     def engine(self) -> Engine:
@@ -205,6 +223,14 @@ class Model:
         """Index of the shape called `name`, in the fields per shape; only shapes that may touch another have one."""
         return _find("shape that may touch another is", name, self.shape_names)
 
+    def vertices(self, name: str) -> slice:
+        """Which rows of `hull_vertex` are those of the hull called `name`."""
+        return self._part("hull", HULL, self.hull_vertices, name)
+
+    def heights(self, name: str) -> slice:
+        """Which entries of `height` are those of the heightfield called `name`: [nx, ny], row by row."""
+        return self._part("heightfield", FIELD, self.field_heights, name)
+
     def tie(self, name: str) -> int:
         """Index of the tie called `name`: a constraint between two frames; its frames are 2 i and 2 i + 1 in their fields."""
         return _find("tie", name, self.tie_names)
@@ -236,7 +262,16 @@ class Model:
             mass = "massless" if self.massless[i] else f"{self.defaults['mass'][i].item():.6g}"
             rows.append((str(i), body, parent, joint, kind.__name__.lower(), q, v, mass))
         contacts = f"{len(self.shape_body)} shapes in {len(self.pairs)} pairs that may touch"
-        return "\n".join((repr(self), *_table(rows), *self._constraint_table(), *([contacts] if self.pairs else [])))
+        return "\n".join((repr(self), *_table(rows), *self._constraint_table(), *([contacts] if len(self.pairs) else [])))
+
+    def _part(self, kind: str, code: int, counts: tuple[int, ...], name: str) -> slice:
+        """The rows of one shape among those of all that have this code."""
+        index = self.shape(name)
+        if self.shape_type[index] != code:
+            raise KeyError(f"shape {name!r} is no {kind}")
+        before = self.shape_type[:index].count(code)
+        start = sum(counts[:before])
+        return slice(start, start + counts[before])
 
     def _constraint_table(self) -> list[str]:
         """Ties with their bodies and couplings with their dofs, one line each behind a head; nothing if there are none."""
@@ -263,6 +298,7 @@ class Model:
         return (
             all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
             and np.array_equal(self.q0, other.q0)
+            and np.array_equal(self.pairs, other.pairs)
             and all(torch.equal(tensor, other.defaults[name]) for name, tensor in self.defaults.items())
         )
 
@@ -276,10 +312,11 @@ class Model:
 
 _TOPOLOGY = (
     "parent", "joint_type", "massless", "motor_dof", "actuator_type", "clip", "bound", "limit_body", "limit_dof", "dry_dof",
-    "shape_body", "shape_type", "pairs", "friction_rule", "restitution_rule", "max_contacts", "site_body", "motor_tie", "tie_a",
-    "tie_b", "tie_axis", "tie_locks", "coupling_dof1", "coupling_dof2",
+    "shape_body", "shape_type", "hull_vertices", "hull_faces", "hull_loop_size", "hull_loop", "hull_plane", "field_nx",
+    "field_ny", "friction_rule", "restitution_rule", "max_contacts", "site_body", "motor_tie", "tie_a", "tie_b", "tie_axis",
+    "tie_locks", "coupling_dof1", "coupling_dof2",
 )  # fmt: skip
-_COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "defaults"))
+_COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "pairs", "defaults"))
 
 
 def _rebuild(state: dict[str, Any]) -> Model:

@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from costate.scene.checks import DIRECTION, NOT_NEGATIVE, POSITIVE, checked, require
+from costate.scene.codes import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
 from costate.scene.inertia import point_inertia, rotation, to_matrix, to_six
 from costate.scene.values import Numbers, plain
 
 Inertia: TypeAlias = tuple[Tensor, Tensor, Tensor]
 Sizes: TypeAlias = dict[str, tuple[int, ...]]
+Surface: TypeAlias = tuple[dict[str, Tensor], dict[str, tuple[int, ...]]]
 S = TypeVar("S", bound="Shape")
 
 NOT_NUMBERS = ("collide", "group", "mask", "name")
@@ -31,7 +33,7 @@ class Shape:
     Parameters
     ----------
     density, mass : kg/m^3, or kg where `mass` is given.
-    pos, quat : centre (m) and orientation (wxyz).
+    pos, quat : centre (m) and orientation (wxyz); of a hull those of the frame that its vertices are in.
     friction : Coulomb's coefficient, 0 or more; the scene's `friction_rule` makes one of the two that touch.
     restitution : rebound speed over impact speed, 0 to 1; combined by `restitution_rule`.
     softness : how far a resting contact sinks in per normal force, m/N; those of the two that touch add up. 0 is rigid.
@@ -40,7 +42,7 @@ class Shape:
     name : for `exclude` and `Model.shape`; defaults to "<body>/0", "<body>/1", ...
     """
 
-    code: ClassVar[int | None] = None  # of the engine; None: no contact yet
+    code: ClassVar[int | None] = None  # of the engine; None: no contact
     sizes: ClassVar[Sizes]  # size fields and their shapes
 
     density: Numbers = 1000.0
@@ -58,51 +60,69 @@ class Shape:
     def inertia(self, *, where: str = "") -> Inertia:
         """Mass (kg), centre of mass [3] (m), inertia [6] (kg m^2) about it in body axes; `where` starts error messages."""
         where = f"{where}{type(self).__name__}"
-        sizes = self.measure(where=where)
-        pos = checked(f"{where} pos", self.pos, (3,))
-        turn = rotation(checked(f"{where} quat", self.quat, (4,), DIRECTION))
-        volume, moments = self._unit(*sizes)
-        if self.mass is None:
-            mass = checked(f"{where} density", self.density, (), NOT_NEGATIVE) * volume
-        else:
-            mass = checked(f"{where} mass", self.mass, (), NOT_NEGATIVE)
+        volume, moments = self._unit(*self.measure(where=where))
+        pos, turn = self._frame(where)
+        mass = self._mass(where, volume)
         return mass, pos, to_six(mass * (turn * moments) @ turn.T)
 
     def measure(self, *, where: str) -> list[Tensor]:
         """The sizes (m) as float64 tensors with graph, in the order of `sizes`; `where` starts error messages."""
         return [checked(f"{where} {name}", getattr(self, name), shape, POSITIVE) for name, shape in self.sizes.items()]
 
+    def surface(self, *, where: str) -> Surface:
+        """What the engine must know besides the sizes; `where` starts error messages.
+
+        Parameter fields -> rows, float64 with graph; and fields of `Model` -> integers. Only hulls and heightfields have any.
+        """
+        return {}, {}
+
     def detach(self: S) -> S:
         """The same shape in plain floats, without graph."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS}
         return replace(self, **{name: plain(value) for name, value in values.items() if value is not None})
+
+    def _frame(self, where: str) -> tuple[Tensor, Tensor]:
+        """pos [3] and the rotation matrix [3, 3] of quat."""
+        pos = checked(f"{where} pos", self.pos, (3,))
+        return pos, rotation(checked(f"{where} quat", self.quat, (4,), DIRECTION))
+
+    def _mass(self, where: str, volume: Tensor) -> Tensor:
+        if self.mass is None:
+            return checked(f"{where} density", self.density, (), NOT_NEGATIVE) * volume
+        return checked(f"{where} mass", self.mass, (), NOT_NEGATIVE)
 
     def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Volume (m^3) and principal moments [3] per unit of mass (m^2)."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Plane(Shape):
-    """Infinite plane through `pos` with z of its frame as normal, solid below, without mass; on what never moves."""
-
-    code: ClassVar[int | None] = 0
-    sizes: ClassVar[Sizes] = {}
+@dataclass(frozen=True, kw_only=True)
+class Static(Shape):
+    """A shape without mass, on the world or on a body that is fixed to it."""
 
     def inertia(self, *, where: str = "") -> Inertia:
         """No mass, and no inertia; `where` starts error messages."""
+        where = f"{where}{type(self).__name__}"
         if self.mass is not None:
-            raise ValueError(f"{where}Plane has no mass, got mass {plain(self.mass)}")
-        pos = checked(f"{where}Plane pos", self.pos, (3,))
-        checked(f"{where}Plane quat", self.quat, (4,), DIRECTION)
+            raise ValueError(f"{where} has no mass, got mass {plain(self.mass)}")
+        self.measure(where=where)
+        pos, _ = self._frame(where)
         return pos.new_zeros(()), pos, pos.new_zeros(6)
+
+
+@dataclass(frozen=True)
+class Plane(Static):
+    """Infinite plane through `pos` with z of its frame as normal, solid below, without mass; on what never moves."""
+
+    code: ClassVar[int | None] = PLANE
+    sizes: ClassVar[Sizes] = {}
 
 
 @dataclass(frozen=True)
 class Sphere(Shape):
     """Ball of `radius` (m)."""
 
-    code: ClassVar[int | None] = 1
+    code: ClassVar[int | None] = SPHERE
     sizes: ClassVar[Sizes] = {"radius": ()}
     radius: Numbers
 
@@ -115,7 +135,7 @@ class Sphere(Shape):
 class Box(Shape):
     """Cuboid with `half` extents [3] (m)."""
 
-    code: ClassVar[int | None] = 3
+    code: ClassVar[int | None] = BOX
     sizes: ClassVar[Sizes] = {"half": (3,)}
     half: Numbers
 
@@ -138,8 +158,12 @@ class Ellipsoid(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """Cylinder of `radius` (m) along z, from -`half_length` to `half_length` (m)."""
+    """Cylinder of `radius` (m) along z, from -`half_length` to `half_length` (m).
 
+    It rolls on planes exactly; against other shapes it touches as a prism of 16 sides.
+    """
+
+    code: ClassVar[int | None] = CYLINDER
     sizes: ClassVar[Sizes] = {"radius": (), "half_length": ()}
     radius: Numbers
     half_length: Numbers
@@ -154,7 +178,7 @@ class Cylinder(Shape):
 class Capsule(Shape):
     """Cylinder as above with half a sphere of `radius` (m) on each end."""
 
-    code: ClassVar[int | None] = 2
+    code: ClassVar[int | None] = CAPSULE
     sizes: ClassVar[Sizes] = {"radius": (), "half_length": ()}
     radius: Numbers
     half_length: Numbers

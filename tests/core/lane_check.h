@@ -36,7 +36,7 @@ template <class T> std::vector<T> step_and_adjoint(const World& w, const std::ve
     s.rb.impulse[i] = zero3<T>();
     for (int l = 0; s.rw.kind[i] == kContactRows && l < lanes<T>; l++)
       for (int j = 0; s.rw.item[i][l] >= 0 && j < 3; j++)
-        set_lane((&s.rb.impulse[i].x)[j], l, lane(g.impulse[3 * s.rw.item[i][l] + j], l));
+        set_lane((&s.rb.impulse[i].x)[j], l, lane(g.impulse[3 * shown(t, s.rw, s.rw.item[i][l]) + j], l));
   }
   bool all = wanted == kAll;
   InputBars<T> bar = {o + at[3], o + at[4], all ? o + at[5] : nullptr, T(0), all ? o + at[7] : nullptr};

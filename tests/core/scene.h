@@ -1,7 +1,8 @@
-// Random scenes: trees with shapes above a plane, joint limits, dry friction and servos; and a whole step as a flat function.
+// Random scenes: trees with shapes above a plane or a field, joint limits, dry friction and servos; and a whole step as a flat function.
 //
 // y = (q+, v+, impulse of every contact block). x as in world.h
 #pragma once
+#include "hulls.h"
 #include "sample.h"
 #include "world.h"
 
@@ -12,18 +13,20 @@ struct Parts {
   bool shapes = true, limits = true, dry = true, servos = true;
   int max_contacts = -1;
   bool moving_plane = false;
+  bool solids = false;      // cylinders and hulls too
+  bool field = false;       // the floor is a field of heights
+  bool floor_only = false;  // nothing touches but the floor: few groups of pairs
 };
 
-inline void add_shape(Structure& s, int body, int type) { s.shape_body.push_back(body), s.shape_type.push_back(type); }
+inline bool flat_shape(int type) { return type == kPlane || type == kField; }
 
 // every pair of shapes that is supported, on different bodies, in any order
-inline void add_pairs(Structure& s, Random& rng) {
+inline void add_pairs(Structure& s, bool floor_only, Random& rng) {
   int n = int(s.shape_body.size());
   for (int a = 0; a < n; a++)
     for (int b = a + 1; b < n; b++) {
-      int ta = s.shape_type[a], tb = s.shape_type[b];
-      bool plane = (ta == kPlane) != (tb == kPlane), round = ta != kPlane && tb != kPlane && ta != kBox && tb != kBox;
-      if (s.shape_body[a] == s.shape_body[b] || !(plane || round)) continue;
+      bool flat_a = flat_shape(s.shape_type[a]), flat_b = flat_shape(s.shape_type[b]);
+      if (s.shape_body[a] == s.shape_body[b] || (flat_a && flat_b) || (floor_only && !flat_a && !flat_b)) continue;
       bool turned = rng.below(2);
       s.pair_a.push_back(turned ? b : a), s.pair_b.push_back(turned ? a : b);
     }
@@ -80,8 +83,11 @@ inline void physical_numbers(World& w, Random& rng) {
     th.shape_size[s] = {rng.uniform(0.1, 0.3), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3)};
     th.friction[s] = rng.uniform(0.1, 2), th.restitution[s] = rng.uniform(0, 1);
     th.softness[s] = rng.below(2) ? 0 : rng.uniform(0, 1e-3);
-    if (t.shape_type[s] != kPlane) th.shape_pos[s] = random_vec(rng, 0.2);
+    if (!flat_shape(t.shape_type[s])) th.shape_pos[s] = random_vec(rng, 0.2);
+    if (t.shape_type[s] == kHull) put_hull(t, th, s, random_vec(rng, 0.1) + Vec3<double>{0.2, 0.2, 0.2});
+    if (t.shape_type[s] == kField) th.shape_size[s] = {rng.uniform(2, 3), rng.uniform(2, 3), 0};
   }
+  for (int i = 0; i < t.n_height; i++) th.height[i] = rng.uniform(-0.02, 0.02);
   th.gravity[0] = {0.3, -0.2, -9.81};
 }
 
@@ -90,8 +96,8 @@ inline double lowest(const World& w, const Scratch<double>& s, int b) {
   double z = 1e9;
   View<double> a(w, w.x);
   for (int i = 0; i < w.t.ns; i++)
-    for (int k = 0; w.t.shape_body[i] == b && k < shape_points(w.t.shape_type[i]); k++) {
-      Vec3<double> p = shape_point(w.t, a.th, s.rw, i, k);
+    for (int k = 0; w.t.shape_body[i] == b && !flat_shape(w.t.shape_type[i]) && k < w.t.solid_n[3 * i]; k++) {
+      Vec3<double> p = s.rw.shape_p[i] + mul(s.rw.shape_R[i], shape_vertex(w.t, a.th, i, k));
       z = std::fmin(z, p.z + s.tr.origin[w.t.root[b]].z - shape_radius(w.t, a.th, i));
     }
   return z;
@@ -123,20 +129,21 @@ inline Structure scene_structure(const Parts& parts, int form, Random& rng) {
   auto body = [&](int parent, int joint, int shape) {
     s.parent.push_back(parent), s.joint.push_back(joint);
     int b = int(s.parent.size()) - 1;
-    if (shape != kPlane) add_shape(s, b, shape);
+    if (shape != kPlane) add_shape(s, b, shape, rng);
     return b;
   };
-  add_shape(s, -1, kPlane);
-  int torso = body(-1, kFree, 1 + rng.below(3));
-  int hip = body(torso, kBall, kCapsule);
-  body(hip, kRevolute, kSphere), body(torso, kRevolute, kCapsule);
-  for (int i = rng.below(3); i >= 0; i--) body(-1, kFree, 1 + rng.below(3));
-  int base = body(-1, rng.below(2) ? kPrismatic : kPlanar, kCapsule);
+  auto solid = [&](int usual) { return parts.solids && rng.below(2) ? kCylinder + rng.below(2) : usual; };
+  parts.field ? add_field(s, -1, 4 + rng.below(3), 5) : add_shape(s, -1, kPlane, rng);
+  int torso = body(-1, kFree, solid(1 + rng.below(3)));
+  int hip = body(torso, kBall, solid(kCapsule));
+  body(hip, kRevolute, solid(kSphere)), body(torso, kRevolute, kCapsule);
+  for (int i = rng.below(3); i >= 0; i--) body(-1, kFree, solid(1 + rng.below(3)));
+  int base = body(-1, rng.below(2) ? kPrismatic : kPlanar, solid(kCapsule));
   int board = body(base, kFixed, kPlane), hand = body(board, kRevolute, kSphere);
-  if (parts.moving_plane) add_shape(s, board, kPlane);
+  if (parts.moving_plane) add_shape(s, board, kPlane, rng);
   if (rng.below(2)) body(hand, kPrismatic, kBox);
-  if (!parts.shapes) s.shape_body.clear(), s.shape_type.clear();
-  add_pairs(s, rng), add_rows(s, parts, rng);
+  if (!parts.shapes) s.shape_body.clear(), s.shape_type.clear(), s.shapes = {};
+  add_pairs(s, parts.floor_only, rng), add_rows(s, parts, rng);
   s.friction_rule = rng.below(5), s.restitution_rule = rng.below(5);
   return s;
 }
@@ -160,11 +167,51 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
   return scene_world(scene_structure(parts, form, rng), parts, rng);
 }
 
+// ---- candidates --------------------------------------------------------------------------------------------------------------
+// candidate c as users count them: in every lane and every step the same
+template <class T> int shown(const Tree& t, const Rows<T>& rw, int c) { return t.pair_first[rw.cand_pair[c]] + rw.cand_point[c]; }
+
+// the pair of such a candidate
+inline int shown_pair(const Tree& t, int id) { return int(std::upper_bound(t.pair_first, t.pair_first + t.np + 1, id) - t.pair_first) - 1; }
+
+// candidates of all pairs, near or not
+template <class T> void collide_all(const Tree& t, const Params<T>& th, const Inputs<T>& in, Scratch<T>& s) {
+  normalise(t, in.q, s.tr.q), kinematics(t, th, s.tr), velocity(t, s.tr, in.v), shapes(t, th, s.tr, s.rw);
+  bounds(t, th, s.tr, s.rw);
+  s.rw.count[6] = s.rw.count[7] = 0;
+  T margin = T(ElementOf<T>(s.o.margin));
+  for (int p = 0; p < t.np; p++)
+    collide_pair(t, th, s.tr, s.rw, p, (1 << lanes<T>) - 1, near_reach(s.rw, t.pair_a[p], t.pair_b[p], in.h, margin));
+}
+
+// the same world as it moves with v: tangents are rates
+inline Duals moving(const World& w) {
+  using D = Dual<double>;
+  Duals x(w.x.begin(), w.x.end()), q(w.t.nq), next(w.t.nq);
+  normalise(w.t, x.data(), q.data());
+  integrate(w.t, q.data(), D(0, 1), x.data() + w.at_v(), next.data());
+  for (int i = 0; i < w.t.nq; i++) x[i] = next[i];
+  return x;
+}
+
+// a point where an edge leaves a face slides along it: its gap has another rate than its bodies have velocity
+template <class T> bool is_cut(const Tree& t, const Rows<T>& rw, int c) {
+  int p = rw.cand_pair[c];
+  const Feature& f = rw.feature[c];
+  return pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]) && f.kind == kVertexFace && f.v[1] >= 0;
+}
+
 // ---- one step ------------------------------------------------------------------------------------------------------------
 inline int step_size(const World& w, const Scratch<double>& s) { return w.t.nq + w.t.nv + 3 * s.rw.count[0]; }
 
-// the dofs that can move block i
-template <class T> const int* block_dofs(const Tree& t, const Rows<T>& rw, int i) { return rw.list + i * t.nv; }
+// x += J^T lam of all blocks
+template <class T> void add_J(const Rows<T>& rw, const T* lam, T* x) {
+  for (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    for (int j = 0; j < s.n; j++)
+      for (int k = 0; k < s.m; k++) x[s.col[k]] += rw.J[s.J + j * s.m + k] * lam[s.r + j];
+  }
+}
 
 // impulses of the blocks, zero for those of joints
 template <class T> void add_impulses(const Rows<T>& rw, std::vector<T>& y) {
@@ -194,12 +241,7 @@ inline void step_at(const World& w, const Duals& x, const double* solution, Scra
   natural_residual(s.rw, s.o), newton(s.rw, s.o, Dual<double>(0));
   for (int r = 0; r < n; r++) s.rw.lam[r] += s.rw.delta[r];
   Duals dv(t.nv, Dual<double>(0));
-  for (int i = 0; i < s.rw.count[0]; i++)
-    for (int r = s.rw.first_row[i]; r < s.rw.first_row[i + 1]; r++)
-      for (int k = 0; k < s.rw.list_n[i]; k++) {
-        int d = block_dofs(t, s.rw, i)[k];
-        dv[d] += s.rw.J[r * t.nv + d] * s.rw.lam[r];
-      }
+  add_J(s.rw, s.rw.lam, dv.data());
   Duals answer(t.ne);
   constrained_solve(t, s.tr, s.rw, dv.data(), answer.data());
   y.resize(t.nq + t.nv);

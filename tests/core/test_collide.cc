@@ -2,8 +2,7 @@
 // coefficients of pairs.
 #include "../../core/ops/collide.h"
 
-#include "sample.h"
-#include "world.h"
+#include "scene.h"
 using namespace test;
 
 using D = Dual<double>;
@@ -13,60 +12,62 @@ using Vector = std::vector<double>;
 constexpr double kRounding = 2e-14, kGap = 1e-12, kPlace = 1e-9;
 
 // ---- adjoints of all candidates of a scene by everything that moves or shapes them --------------------------------------------
-// shapes of every kind on the world, two free bodies and a link; every pair that there is, in both orders
+// shapes of every kind on the world, two free bodies and a link, and a field; every pair that there is, in both orders
 static World every_pair(Random& rng) {
   Structure s;
   s.parent = {-1, -1, 0}, s.joint = {kFree, kFree, kRevolute};
   for (int body : {-1, 0, 1, 2})
-    for (int type : {kPlane, kSphere, kCapsule, kBox}) s.shape_body.push_back(body), s.shape_type.push_back(type);
+    for (int type : {kPlane, kSphere, kCapsule, kBox, kCylinder, kHull}) add_shape(s, body, type, rng);
+  add_field(s, -1, 5, 4);
   int n = int(s.shape_body.size());
   for (int a = 0; a < n; a++)
     for (int b = 0; b < n; b++) {
-      int ta = s.shape_type[a], tb = s.shape_type[b];
-      bool plane = (ta == kPlane) != (tb == kPlane), round = ta != kPlane && tb != kPlane && ta != kBox && tb != kBox;
-      if (s.shape_body[a] != s.shape_body[b] && (plane || round)) s.pair_a.push_back(a), s.pair_b.push_back(b);
+      bool flat = flat_shape(s.shape_type[a]) && flat_shape(s.shape_type[b]);
+      if (s.shape_body[a] != s.shape_body[b] && !flat) s.pair_a.push_back(a), s.pair_b.push_back(b);
     }
   s.friction_rule = rng.below(5), s.restitution_rule = rng.below(5);
   World w(s, false, rng);
   for (double* p : {w.theta().friction, w.theta().restitution})
     for (int i = 0; i < n; i++) p[i] = rng.uniform(0.1, 1);
-  for (int i = 0; i < n; i++) w.theta().shape_size[i] = {rng.uniform(0.1, 0.3), rng.uniform(0.1, 0.6), rng.uniform(0.1, 0.3)};
+  Params<double> th = w.theta();
+  for (int i = 0; i < n; i++) {
+    th.shape_size[i] = {rng.uniform(0.1, 0.3), rng.uniform(0.1, 0.6), rng.uniform(0.1, 0.3)};
+    if (s.shape_type[i] == kHull) put_hull(w.t, th, i, random_vec(rng, 0.1) + Vec3<double>{0.2, 0.2, 0.2});
+    if (s.shape_type[i] == kField) th.shape_size[i] = {4, 3, 0}, th.shape_pos[i].z = -1;
+  }
   return w;
 }
 
-// y of a candidate: gap, frame 9, point in the world 3, mu, e, softness, 1/m of both bodies
+// y of a candidate, as users count them: gap, frame 9, point in the world 3, mu, e, softness, 1/m of both bodies
 constexpr int kNumbers = 17;
 template <class T> static void collide_of(const World& w, const std::vector<T>& x, Scratch<T>& s, std::vector<T>& y) {
   View<T> a(w, x);
-  normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr);
-  shapes(w.t, a.th, s.tr, s.rw), collide(w.t, a.th, s.tr, s.rw);
-  for (int k = 0; k < w.t.nk; k++) {
-    T* to = &y[kNumbers * k];
-    if (all(s.rw.gap[k] > T(0.5 * kNowhere))) {  // capsules that are not parallel have no second point
-      for (int i = 0; i < kNumbers; i++) to[i] = T(0);
-      continue;
-    }
-    int b = w.t.shape_body[w.t.touch_b[k]];
+  collide_all(w.t, a.th, a.in, s);
+  for (T& number : y) number = T(0);
+  for (int k = 0; k < s.rw.count[6]; k++) {
+    T* to = &y[kNumbers * shown(w.t, s.rw, k)];
+    int b = w.t.shape_body[w.t.pair_b[s.rw.cand_pair[k]]];
     const Mat3<T>& C = s.rw.frame[k];
     to[0] = s.rw.gap[k], put(to + 1, C.r0), put(to + 4, C.r1), put(to + 7, C.r2);
     put(to + 10, s.rw.point[k] + (b < 0 ? zero3<T>() : s.tr.origin[w.t.root[b]]));
     to[13] = s.rw.mu[k], to[14] = s.rw.e[k], to[15] = s.rw.soft[k], to[16] = s.rw.lightness[k];
+    // a point that does not exist: capsules that are not parallel have no second one
+    for (int i = 0; i < kNumbers; i++) to[i] = select(s.rw.gap[k] > T(0.5 * kNowhere), T(0), to[i]);
   }
 }
 static void collide_of_adj(const World& w, Scratch<double>& s, const Vector& g, Vector& x_bar) {
   View<double> a(w, w.x);
   BarView b(w, x_bar);
   bars_clear(w.t, s.bar);
-  std::vector<int> used(w.t.nk);
   for (int i = 0; i < w.t.ns; i++) s.rb.shape[i] = zero_force<double>();
-  for (int k = 0; k < w.t.nk; k++) {
-    const double* from = &g[kNumbers * k];
-    used[k] = s.rw.gap[k] < 0.5 * kNowhere;
+  for (int k = 0; k < s.rw.count[6]; k++) {
+    const double* from = &g[kNumbers * shown(w.t, s.rw, k)];
+    s.rw.used[k] = s.rw.gap[k] < 0.5 * kNowhere;
     s.rb.gap[k] = from[0], s.rb.frame[k] = {vec3_at(from + 1), vec3_at(from + 4), vec3_at(from + 7)};
     s.rb.point[k] = vec3_at(from + 10), s.rb.mu[k] = from[13], s.rb.e[k] = from[14], s.rb.soft[k] = from[15],
     s.rb.lightness[k] = from[16];
   }
-  collide_adj(w.t, a.th, s.tr, s.rw, used.data(), s.rb, b.th);
+  collide_adj(w.t, a.th, s.rw, s.rb, b.th);
   shapes_adj(w.t, a.th, s.tr, s.rw, s.rb, s.bar, b.th);
   kinematics_adj(w.t, a.th, s.tr, s.bar, b.th);
   for (int d = 0; d < w.t.nv; d++) b.q[d] += s.bar.q[d];
@@ -88,11 +89,13 @@ static void check_scene(const World& w, Random& rng) {
   CHECK(y == z);
   collide_of_adj(w, real, g, one), collide_of_adj(w, again, g, two);
   CHECK(one == two);
-  // a pair given the other way round has the same gap and the opposite normal; where they touch is the same place
-  for (int k = 0; k < w.t.nk; k++)
-    for (int j = 0; j < w.t.nk; j++) {
-      if (w.t.touch_a[k] != w.t.touch_b[j] || w.t.touch_b[k] != w.t.touch_a[j] || w.t.touch_point[k] != w.t.touch_point[j])
-        continue;
+  // a pair given the other way round has the same gap and the opposite normal; where they touch is the same place. Of points that are
+  // chosen the first is the closest
+  const Tree& t = w.t;
+  for (int p = 0; p < t.np; p++)
+    for (int q = 0; q < t.np; q++) {
+      if (t.pair_a[p] != t.pair_b[q] || t.pair_b[p] != t.pair_a[q]) continue;
+      int k = t.pair_first[p], j = t.pair_first[q];
       CHECK_NEAR(y[kNumbers * k], y[kNumbers * j], kGap);
       CHECK_NEAR(distance(vec3_at(&y[kNumbers * k + 1]), -vec3_at(&y[kNumbers * j + 1])), 0, kPlace);
       CHECK_NEAR(distance(vec3_at(&y[kNumbers * k + 10]), vec3_at(&y[kNumbers * j + 10])), 0, kPlace);
@@ -144,9 +147,9 @@ static void check_lightness(Random& rng) {
   World w = every_pair(rng);
   w.theta().mass[0] = 2, w.theta().mass[1] = 0, w.theta().mass[2] = 4;
   Params<double> th = w.theta();
-  for (int k = 0; k < w.t.nk; k++) {
+  for (int p = 0; p < w.t.np; p++) {
     double sum = 0;
-    int a = w.t.shape_body[w.t.touch_a[k]], b = w.t.shape_body[w.t.touch_b[k]];
+    int a = w.t.shape_body[w.t.pair_a[p]], b = w.t.shape_body[w.t.pair_b[p]];
     for (int body : {a, b}) sum += body < 0 || th.mass[body] == 0 ? 0 : 1 / th.mass[body];
     CHECK_NEAR(pair_lightness(th, a, b, false), sum, kRounding);
     Vector bars(params_size(w.t), 0.0);

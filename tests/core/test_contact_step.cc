@@ -117,7 +117,7 @@ int main() {
     Parts parts;
     parts.limits = parts.dry = parts.servos = trial % 3 != 0, parts.shapes = trial % 6 != 1;
     if (trial % 8 == 5) parts.max_contacts = 2;
-    parts.moving_plane = trial % 7 == 3;
+    parts.moving_plane = trial % 7 == 3, parts.solids = trial / 2 % 2, parts.field = trial % 5 == 4;
     World w = random_scene(parts, trial % 2, rng);
     for (double cone : cones) {
       check_adj("exact, three sweeps", w, exact(3, 0, cone), kSweeps, rng);
@@ -133,6 +133,7 @@ int main() {
     check_fallback(w, rng);
   }
   CHECK(converged > 3 * trials);
+  CHECK(seen["hull_vertex"] && seen["height"]);
   World w = random_scene(Parts(), kSparse, rng);
   for (const auto& [name, range] : fields(w))
     if (range.second && !seen[name]) std::printf("%s: never has a gradient\n", name.c_str()), failures++;

@@ -187,12 +187,7 @@ static void check_equations(const World& w) {
     for (int c = 0; c < t.nv; c++) x[d] += H[d * t.nv + c] * (w.x[w.at_v() + c] + h * n.s.tr.acc[c]);
   for (int r = 0; r < t.ne; r++) x[t.nv + r] = -n.s.o.recovery / h * rw.eq.now.phi[r];
   with = x;
-  for (int i = 0; i < rw.count[0]; i++)
-    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++)
-      for (int k = 0; k < rw.list_n[i]; k++) {
-        int d = block_dofs(t, rw, i)[k];
-        with[d] += rw.J[r * t.nv + d] * rw.lam[r];
-      }
+  add_J(rw, rw.lam, with.data());
   solve_dense(K, t.nv + t.ne, x.data()), solve_dense(K, t.nv + t.ne, with.data());
   double speed = 1, push = 1;
   for (int d = 0; d < t.nv; d++) speed = std::fmax(speed, std::fabs(with[d]));
@@ -255,10 +250,11 @@ static void check_total(const World& w) {
       left += H[d * t.nv + c] * change, size += std::fabs(H[d * t.nv + c] * change);
     }
     for (int r = 0; r < t.ne; r++) right += J[r * t.nv + d] * rw.eq.total[r], size += std::fabs(J[r * t.nv + d] * rw.eq.total[r]);
-    for (int i = 0; i < rw.count[0]; i++)
-      for (int k = 0; k < rw.list_n[i]; k++)
-        for (int r = rw.first_row[i]; block_dofs(t, rw, i)[k] == d && r < rw.first_row[i + 1]; r++)
-          right += rw.J[r * t.nv + d] * rw.lam[r], size += std::fabs(rw.J[r * t.nv + d] * rw.lam[r]);
+    for (int i = 0; i < rw.count[0]; i++) {
+      Span s = span(rw, i);
+      for (int k = 0; k < s.n * s.m; k++)
+        if (s.col[k % s.m] == d) right += rw.J[s.J + k] * rw.lam[s.r + k / s.m], size += std::fabs(rw.J[s.J + k] * rw.lam[s.r + k / s.m]);
+    }
     CHECK_NEAR(left, right, kTwice * size);
   }
 }

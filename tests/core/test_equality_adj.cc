@@ -143,7 +143,7 @@ static void check_velocity(const World& w, Random& rng) {
           dv[d] = v[d] - a.in.v[d], u[d] = -u[d], b.in.v[d] += g[d] - Jw[d];
           b.th.armature[d] += u[d] * dv[d], s.bar.D[d] += a.in.h * u[d] * dv[d], b.in.h += s.tr.D[d] * u[d] * dv[d];
         }
-        mass_form_adj(t, s.tr, u.data(), dv.data(), static_cast<const int*>(nullptr), s.rb, s.bar);
+        mass_form_adj(t, s.tr, u.data(), dv.data(), static_cast<const int*>(nullptr), t.nb, s.rb, s.bar);
         equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, s.o, eb, s.bar, b.th, b.in.h);
         ties_adj(t, a.th, s.tr, s.rw.eq.now, eb.frame, s.bar, b.th);
         before_rows_adj(w, a, s, b);

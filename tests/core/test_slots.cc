@@ -6,7 +6,7 @@
 using namespace test;
 
 using Vector = std::vector<double>;
-using Items = std::vector<std::pair<int, int>>;  // (kind, item) of a lane, in the order of its blocks
+using Items = std::vector<std::pair<int, int>>;  // (kind, item as users count them) of a lane, in the order of its blocks
 
 // a world or a pack after one step
 template <class T> struct Stepped {
@@ -15,10 +15,14 @@ template <class T> struct Stepped {
   Stepped(const World& w, const std::vector<T>& x, double dirt = 1e30) : s(w.t, dirt) { step_of(w, x, s, y); }
 };
 
-template <class T> static Items items(const Rows<T>& rw, int l) {
+template <class T> static int item_of(const Tree& t, const Rows<T>& rw, int i, int l) {
+  int item = rw.item[i][l];
+  return item >= 0 && rw.kind[i] == kContactRows ? shown(t, rw, item) : item;
+}
+template <class T> static Items items(const Tree& t, const Rows<T>& rw, int l) {
   Items all;
   for (int i = 0; i < rw.count[0]; i++)
-    if (rw.item[i][l] >= 0) all.push_back({rw.kind[i], rw.item[i][l]});
+    if (rw.item[i][l] >= 0) all.push_back({rw.kind[i], item_of(t, rw, i, l)});
   return all;
 }
 static std::vector<int> of_kind(const Items& all, int kind) {
@@ -29,18 +33,21 @@ static std::vector<int> of_kind(const Items& all, int kind) {
 }
 
 // ---- who gets rows --------------------------------------------------------------------------------------------------------
-// gaps and their rates, by Dual along the motion
-static Duals moving_gaps(const World& w) {
+// gaps of all pairs, near or not, and their rates, by Dual along the motion
+static std::map<int, Dual<double>> moving_gaps(const World& w) {
   using D = Dual<double>;
   const Tree& t = w.t;
-  Duals x(w.x.begin(), w.x.end()), q(t.nq), next(t.nq);
-  normalise(t, x.data(), q.data());
-  integrate(t, q.data(), D(0, 1), x.data() + w.at_v(), next.data());
-  for (int i = 0; i < t.nq; i++) x[i] = next[i];
+  Duals x = moving(w);
   Scratch<D> s(t);
   View<D> a(w, x);
-  normalise(t, a.in.q, s.tr.q), kinematics(t, a.th, s.tr), shapes(t, a.th, s.tr, s.rw), collide(t, a.th, s.tr, s.rw);
-  return Duals(s.rw.gap, s.rw.gap + t.nk);
+  collide_all(t, a.th, a.in, s);
+  std::map<int, D> gaps;
+  for (int c = 0; c < s.rw.count[6]; c++) {
+    D gap = s.rw.gap[c];
+    if (is_cut(t, s.rw, c)) gap.tangent = approach(t, s.tr, s.rw, c).value;
+    if (gap.value < 0.5 * kNowhere) gaps[shown(t, s.rw, c)] = gap;
+  }
+  return gaps;
 }
 
 // those that would be within the margin one step ahead at the present speed, where it closes them
@@ -48,29 +55,34 @@ static void check_active(const World& w) {
   const Tree& t = w.t;
   Stepped<double> n(w, w.x);
   const Rows<double>& rw = n.s.rw;
-  Items all = items(rw, 0);
-  Duals gaps = moving_gaps(w);
-  std::vector<int> touch = of_kind(all, kContactRows), expected;
-  for (int k = 0; k < t.nk; k++) {
-    if (gaps[k].value > 0.5 * kNowhere) continue;
-    CHECK_NEAR(approach(t, n.s.tr, rw, k), gaps[k].tangent, 1e-11);
-    if (gaps[k].value + w.x[w.at_h()] * std::fmin(gaps[k].tangent, 0) < n.s.o.margin) expected.push_back(k);
+  Items all = items(t, rw, 0);
+  std::map<int, Dual<double>> gaps = moving_gaps(w);
+  std::vector<int> touch = of_kind(all, kContactRows), expected, used;
+  for (auto [k, gap] : gaps)
+    if (gap.value + w.x[w.at_h()] * std::fmin(gap.tangent, 0) < n.s.o.margin) expected.push_back(k);
+  double deepest = 0;
+  for (int c = 0; c < rw.count[6]; c++) {
+    if (rw.used[c]) used.push_back(shown(t, rw, c)), deepest = std::fmax(deepest, -rw.gap[c]);
+    if (rw.gap[c] > 0.5 * kNowhere) continue;
+    CHECK(gaps.count(shown(t, rw, c)));
+    CHECK_NEAR(gaps[shown(t, rw, c)].value, rw.gap[c], 1e-12);
+    CHECK_NEAR(approach(t, n.s.tr, rw, c), gaps[shown(t, rw, c)].tangent, 1e-11);
   }
   std::sort(touch.begin(), touch.end());
-  CHECK(touch == expected);
+  CHECK(touch == expected && used == expected);
   CHECK(rw.status->contacts == double(touch.size()) && rw.status->wanted == double(touch.size()));
   CHECK(int(of_kind(all, kDryRow).size()) == t.n_dry && rw.count[4] == int(touch.size()));
-  double deepest = 0;
-  for (int k : touch) deepest = std::fmax(deepest, -rw.gap[k]);
   CHECK(rw.status->penetration == deepest);
-  for (int k = 0; k < t.nk; k++) CHECK((rw.used[k] != 0) == (std::find(touch.begin(), touch.end(), k) != touch.end()));
 }
 
 // ---- blocks and islands ---------------------------------------------------------------------------------------------------
 // roots of the trees that an item moves
 static std::set<int> roots(const Tree& t, int kind, int item) {
   int a, b;
-  block_bodies(t, kind, item, a, b);
+  if (kind == kContactRows)
+    a = t.shape_body[t.pair_a[shown_pair(t, item)]], b = t.shape_body[t.pair_b[shown_pair(t, item)]];
+  else
+    block_bodies(t, Rows<double>(), kind, item, a, b);
   std::set<int> all;
   for (int body : {a, b})
     if (body >= 0) all.insert(t.root[body]);
@@ -101,7 +113,7 @@ static void check_islands(const World& w) {
     changed = false;
     for (int i = 0; i < blocks; i++)
       for (int j = 0; j < blocks; j++) {
-        std::set<int> a = roots(t, rw.kind[i], rw.item[i][0]), b = roots(t, rw.kind[j], rw.item[j][0]);
+        std::set<int> a = roots(t, rw.kind[i], item_of(t, rw, i, 0)), b = roots(t, rw.kind[j], item_of(t, rw, j, 0));
         bool share = false;
         for (int r : a) share = share || b.count(r);
         if (share && label[j] < label[i]) label[i] = label[j], changed = true;
@@ -117,40 +129,44 @@ static void check_lists(const World& w) {
   Stepped<double> n(w, w.x);
   const Rows<double>& rw = n.s.rw;
   for (int i = 0; i < rw.count[0]; i++) {
-    std::set<int> expected, listed(rw.list + i * t.nv, rw.list + i * t.nv + rw.list_n[i]);
+    Span s = span(rw, i);
+    std::set<int> expected, listed(s.col, s.col + s.m);
     int a, b;
-    block_bodies(t, rw.kind[i], rw.item[i][0], a, b);
+    block_bodies(t, rw, rw.kind[i], rw.item[i][0], a, b);
     for (int body : {a, b})
       for (int d = 0; body >= 0 && d < t.nv; d++) {
         int up = body;
         while (up >= 0 && up != t.dof_body[d]) up = t.parent[up];
         if (t.form == kSparse ? up >= 0 : t.root[t.dof_body[d]] == t.root[body]) expected.insert(d);
       }
-    CHECK(listed == expected && int(listed.size()) == rw.list_n[i]);
-    CHECK(std::is_sorted(rw.list + i * t.nv, rw.list + i * t.nv + rw.list_n[i]));
+    CHECK(listed == expected && int(listed.size()) == s.m && s.m <= t.max_list && s.s == s.m);
+    CHECK(std::is_sorted(s.col, s.col + s.m) && s.n == (rw.kind[i] == kContactRows ? 3 : 1));
+    CHECK(rw.J_adr[i + 1] - s.J == s.n * s.m && rw.Y_adr[i + 1] - s.Y == s.n * s.s);
   }
 }
 
-// candidates of one group join the same two trees, a's and b's in this order, so that lanes can share a slot; none is lost
-static void check_groups(const World& w) {
+// pairs of one group join the same two trees, a's and b's in this order, unless that would be many groups; none is lost
+static int check_groups(const World& w) {
   const Tree& t = w.t;
   auto tree = [&](int shape) { return t.shape_body[shape] < 0 ? -1 : t.root[t.shape_body[shape]]; };
-  CHECK(t.group_adr[0] == 0 && t.group_adr[t.n_groups] == t.nk);
-  std::set<std::pair<int, int>> seen;
-  for (int g = 0; g < t.n_groups; g++) {
-    int first = t.group_adr[g];
-    CHECK(first < t.group_adr[g + 1]);
-    for (int k = first; k < t.group_adr[g + 1]; k++)
-      CHECK(tree(t.touch_a[k]) == tree(t.touch_a[first]) && tree(t.touch_b[k]) == tree(t.touch_b[first]));
-    CHECK(seen.insert({tree(t.touch_a[first]), tree(t.touch_b[first])}).second);
+  std::set<std::pair<int, int>> keys;
+  std::map<int, std::set<std::pair<int, int>>> in_group;
+  for (int p = 0; p < t.np; p++) {
+    auto key = std::make_pair(tree(t.pair_a[p]), tree(t.pair_b[p]));
+    keys.insert(key), in_group[t.pair_group[p]].insert(key);
+    CHECK(t.pair_group[p] >= (p ? t.pair_group[p - 1] : 0) && t.pair_group[p] < t.n_groups);
+    CHECK(!flat_shape(t.shape_type[t.pair_b[p]]));
+    CHECK(t.pair_first[p + 1] - t.pair_first[p] == pair_points(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]));
   }
-  int points = 0;
-  for (size_t p = 0; p < w.storage.s.pair_a.size(); p++) {
-    int a = w.storage.s.pair_a[p], b = w.storage.s.pair_b[p];
-    bool capsules = t.shape_type[a] == kCapsule && t.shape_type[b] == kCapsule;
-    points += t.shape_type[a] == kPlane ? shape_points(t.shape_type[b]) : capsules ? 2 : 1;
-  }
-  CHECK(points == t.nk);
+  bool many = int(keys.size()) > kMostGroups;
+  CHECK(t.n_groups == (many ? 1 : int(keys.size())));
+  for (const auto& [group, held] : in_group) CHECK(many || held.size() == 1);
+  std::multiset<std::pair<int, int>> asked, had;
+  const Structure& s = w.storage.s;
+  for (size_t p = 0; p < s.pair_a.size(); p++) asked.insert(std::minmax(s.pair_a[p], s.pair_b[p]));
+  for (int p = 0; p < t.np; p++) had.insert(std::minmax(t.pair_a[p], t.pair_b[p]));
+  CHECK(asked == had && t.pair_first[0] == 0 && t.pair_first[t.np] == t.nk);
+  return t.n_groups;
 }
 
 // ---- lanes -----------------------------------------------------------------------------------------------------------------
@@ -177,7 +193,7 @@ static int check_lanes(const World& w, Random& rng) {
   std::set<std::vector<int>> different;
   for (int l = 0; l < n; l++) {
     Stepped<double> alone(w, xs[l], -1e20);
-    Items ours = items(packed.s.rw, l), theirs = items(alone.s.rw, 0);
+    Items ours = items(w.t, packed.s.rw, l), theirs = items(w.t, alone.s.rw, 0);
     for (int r = 0; r < w.t.nb; r++) {
       auto of_tree = [&](const Items& all) {
         Items some;
@@ -231,7 +247,7 @@ static void check_overflow(Random& rng) {
   CHECK(w.t.nk == 8 && w.t.max_contacts == 2 && w.t.max_slots == 2);
   Stepped<double> n(w, w.x);
   CHECK(n.s.rw.status->contacts == 2 && n.s.rw.status->wanted == 8);
-  CHECK(of_kind(items(n.s.rw, 0), kContactRows) == (std::vector<int>{0, 1}));
+  CHECK(of_kind(items(w.t, n.s.rw, 0), kContactRows) == (std::vector<int>{0, 1}));
   // far away: no rows, and nothing but free fall
   w.x[2] = 100;
   Stepped<double> high(w, w.x);
@@ -241,19 +257,23 @@ static void check_overflow(Random& rng) {
 
 int main() {
   Random rng(25);
-  int different = 0;
+  int different = 0, many = 0, few = 0;
   for (int trial = 0; trial < 40; trial++) {
     Parts parts;
     parts.limits = parts.dry = parts.servos = trial % 3 != 0;
-    parts.moving_plane = trial % 7 == 3;
-    World w = random_scene(parts, trial % 2, rng);
-    check_active(w), check_islands(w), check_lists(w), check_groups(w), check_same(w, rng);
+    parts.moving_plane = trial % 7 == 3, parts.floor_only = trial % 4 == 1;
+    parts.solids = trial % 2 == 0, parts.field = trial % 5 == 4;
+    World w = random_scene(parts, trial / 2 % 2, rng);
+    check_active(w), check_islands(w), check_lists(w), check_same(w, rng);
+    int groups = check_groups(w);
+    many += groups == 1, few += groups > 2;
     different += check_lanes(w, rng);
     parts.max_contacts = 3;
-    World small = random_scene(parts, trial % 2, rng);
+    World small = random_scene(parts, trial / 2 % 2, rng);
     check_islands(small), check_lanes(small, rng);
   }
   CHECK(different > 40 * 4);  // most lanes have contacts of their own
+  CHECK(many > 10 && few > 5);
   check_overflow(rng);
   return report("slots");
 }

@@ -298,4 +298,4 @@ def test_neighbours_of_a_chain_do_not_touch_but_others_do():
     momentum = cs.momentum(model, np.array(folded, dtype=float), state.v)
     assert np.abs(momentum).max() < 1e-10, "pushed apart by each other alone"
     alone = chain(self_collision=False)
-    assert alone.pairs == () and not look(alone, q=folded)[0].v.any()
+    assert len(alone.pairs) == 0 and not look(alone, q=folded)[0].v.any()

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from costate.scene import Ball, Box, Capsule, Free, Plane, Prismatic, Revolute, Scene, Sphere
+from costate.scene import Ball, Box, Capsule, Cylinder, Free, Heightfield, Hull, Plane, Prismatic, Revolute, Scene, Sphere
 
 NAN, INF, PI = float("nan"), float("inf"), 3.14159265
 BALL = Sphere(0.1)
+CORNERS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
 def scene() -> Scene:
@@ -35,6 +36,31 @@ PARTS = {
     "radius zero": (Sphere(0), ValueError, "Sphere radius must be positive", "0.0"),
     "half zero": (Box((1, 0, 1)), ValueError, "Box half must be positive", "0.0"),
     "half_length zero": (Capsule(0.1, 0), ValueError, "Capsule half_length must be positive", "0.0"),
+    "cylinder radius": (Cylinder(0, 1), ValueError, "Cylinder radius must be positive", "0.0"),
+    "cylinder half_length": (Cylinder(1, -1), ValueError, "Cylinder half_length must be positive", "-1.0"),
+    "hull shape": (Hull([1, 2, 3]), ValueError, "Hull vertices must be points [n, 3]", "(3,)"),
+    "hull columns": (Hull([[1, 2]] * 5), ValueError, "Hull vertices must be points [n, 3]", "(5, 2)"),
+    "hull rows": (Hull([[1, 2, 3], [1, 2]]), ValueError, "Hull vertices must be numbers in rows of equal length"),
+    "hull type": (Hull("cube"), TypeError, "Hull vertices must be numbers", "'cube'"),
+    "hull three": (Hull(CORNERS[:3]), ValueError, "Hull vertices must be at least 4 points", "3"),
+    "hull empty": (Hull(torch.zeros(0, 3)), ValueError, "Hull vertices must be at least 4 points", "0"),
+    "hull nan": (Hull([*CORNERS, (0, NAN, 0)]), ValueError, "Hull vertices must be finite", "(0.0, nan, 0.0) as vertex 4"),
+    "hull infinite": (Hull([(INF, 0, 0), *CORNERS]), ValueError, "Hull vertices must be finite", "as vertex 0"),
+    "hull flat": (Hull([(x, y, 1) for x in range(3) for y in range(3)]), ValueError, "Hull vertices must span a volume", "2 m"),
+    "hull line": (Hull([(x, x, x) for x in range(5)]), ValueError, "Hull vertices must span a volume", "4 m long"),
+    "hull point": (Hull([(1, 2, 3)] * 5), ValueError, "Hull vertices must span a volume", "0 m long"),
+    "hull thin": (Hull([(x, y, 1e-6 * x * y) for x in (0, 1) for y in (0, 1)]), ValueError, "must span a volume", "1 m long"),
+    "hull mass": (Hull(CORNERS, mass=-1), ValueError, "Hull mass must not be negative", "-1.0"),
+    "hull density": (Hull(CORNERS, density=NAN), ValueError, "Hull density must be finite", "nan"),
+    "hull quat": (Hull(CORNERS, quat=(0, 0, 0, 0)), ValueError, "Hull quat must not be zero", "0.0"),
+    "heights shape": (Heightfield([1, 2, 3], (1, 1)), ValueError, "heights must be numbers [nx, ny], at least 2 x 2", "(3,)"),
+    "heights one row": (Heightfield([[1, 2, 3]], (1, 1)), ValueError, "heights must be numbers [nx, ny], at least", "(1, 3)"),
+    "heights ragged": (Heightfield([[1, 2], [3]], (1, 1)), ValueError, "Heightfield heights must be numbers in rows of equal"),
+    "heights nan": (Heightfield([[1, 2], [3, NAN]], (1, 1)), ValueError, "heights must be finite", "nan at (1, 1)"),
+    "heights half": (Heightfield([[1, 2], [3, 4]], (1, 0)), ValueError, "Heightfield half must be positive", "(1.0, 0.0)"),
+    "heights half length": (Heightfield([[1, 2], [3, 4]], 1), ValueError, "Heightfield half must be 2 numbers", "1.0"),
+    "heights alone": (Heightfield([[1, 2], [3, 4]], (1, 1)), ValueError, "mass of all shapes must be positive", "0.0"),
+    "heights mass": (Heightfield([[1, 2], [3, 4]], (1, 1), mass=2), ValueError, "Heightfield has no mass", "2.0"),
     "radius nan": (Sphere(NAN), ValueError, "Sphere radius must be finite", "nan"),
     "friction negative": (Sphere(1, friction=-0.1), ValueError, "Sphere friction must not be negative", "-0.1"),
     "friction nan": (Sphere(1, friction=NAN), ValueError, "Sphere friction must be finite", "nan"),

@@ -174,7 +174,7 @@ def test_names_are_shared_with_joints():
 # ---- which bodies may touch ------------------------------------------------------------------------------------------
 def touching(scene: Scene) -> set[tuple[str, str]]:
     model = scene.build()
-    return {(model.shape_names[a], model.shape_names[b]) for a, b in model.pairs}
+    return {(model.shape_names[a], model.shape_names[b]) for a, b in model.pairs.tolist()}
 
 
 @pytest.mark.parametrize("add", ["add_point", "add_weld", "add_hinge", "add_slide", "add_distance", "add_lock"])

@@ -15,6 +15,8 @@ from costate.scene import (
     Ellipsoid,
     Fixed,
     Free,
+    Heightfield,
+    Hull,
     Planar,
     Plane,
     Prismatic,
@@ -145,9 +147,11 @@ def test_detach_keeps_what_is_no_number():
 
 
 def test_codes_and_planes():
-    assert [kind.code for kind in (Plane, Sphere, Capsule, Box, Cylinder, Ellipsoid)] == [0, 1, 2, 3, None, None]
-    mass, _, inertia = Plane(pos=(0, 0, 1)).inertia()
-    assert mass == 0 and not inertia.any()
+    kinds = (Plane, Sphere, Capsule, Box, Cylinder, Hull, Heightfield, Ellipsoid)
+    assert [kind.code for kind in kinds] == [*range(7), None]
+    for shape in (Plane(pos=(0, 0, 1)), Heightfield([[0, 1], [2, 3]], (1, 1), pos=(0, 0, 1))):
+        mass, _, inertia = shape.inertia()
+        assert mass == 0 and not inertia.any()
 
 
 def test_six_and_matrix_are_inverse():
