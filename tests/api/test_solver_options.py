@@ -9,7 +9,7 @@ import torch
 
 import costate as cs
 from costate.solver import engine_options
-from tests.api.toys import model, pressed, random_state
+from tests.api.toys import model, pressed, random_state, soft
 
 BAD = [
     (cs.PGS, {"iterations": 0}, "PGS: iterations must be an int of at least 1, got 0"),
@@ -126,18 +126,18 @@ def test_options_reach_every_call(options):
 
 
 def test_forms_and_gradients_agree_where_the_solve_converged():
-    state = random_state(model(), torch.Generator().manual_seed(3), 16)
+    """To rounding, with shapes that are not rigid: measured 2e-15 m/s, and 2e-14 of the gradients."""
+    state, params = random_state(model(), torch.Generator().manual_seed(3), 16), soft(model())
     found, solved = [], torch.ones(16, dtype=torch.bool)
     for form in (None, "dense", "half-solved"):
         for gradient in ("implicit", "exact"):
             sim = cs.Simulator(model(), solver=cs.PGS(50, 12, tolerance=1e-13, form=form), gradient=gradient)
             v = state.v.clone().requires_grad_()
-            new, info = sim.step(cs.State(state.q, v), info=True)
+            new, info = sim.step(cs.State(state.q, v), params=params, info=True)
             solved &= info.status.converged
             (bar,) = torch.autograd.grad(new.v.sin().sum(), v)
             found.append((new.v.detach(), bar))
     assert solved.sum() >= 12
     for v, bar in found[1:]:
-        # the forms round differently, and redundant rows make more of it
-        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-7)
-        torch.testing.assert_close(bar[solved], found[0][1][solved], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-12)
+        torch.testing.assert_close(bar[solved], found[0][1][solved], rtol=1e-10, atol=1e-10)

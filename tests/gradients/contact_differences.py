@@ -38,7 +38,9 @@ UNDECIDED = "differences disagree: only softness of 1e-9 decides which rows bear
 # that fewer could hold, some of them have speeds like that.
 SWITCH = 1e-9
 UNCERTAIN = "a state is not certain within the solver's tolerance"
-ROUNDING = 1e-16  # of a sum of outputs, relative to its terms
+ROUNDING = 1e-16  # of a sum of outputs, relative to its terms; the least that a step has of its own, which is measured
+# Steps so small that only noise is left of f(h) + f(-h) - 2 f(0): a solve multiplies rounding by its condition number
+TINY = (1e-9, 2e-9, 3e-9)
 
 MOTOR = 0  # code of actuators
 
@@ -212,7 +214,8 @@ def differences(
 ) -> tuple[dict[str, tuple[Tensor, Tensor]], list[str]]:
     """Output -> difference [W] and doubt [W] along d; and the name of each world's kink."""
     sizes = first / RATIO ** torch.arange(LEVELS, dtype=torch.float64)
-    h = torch.cat((sizes, -sizes, torch.zeros(1, dtype=torch.float64))).reshape(-1, *[1] * d.ndim)
+    tiny = torch.tensor(TINY, dtype=torch.float64)
+    h = torch.cat((sizes, -sizes, tiny, -tiny, torch.zeros(1, dtype=torch.float64))).reshape(-1, *[1] * d.ndim)
     inputs, params = moved(worlds, name, h * d)
     lead = (len(h), len(d))
     inputs = {key: t.expand(*lead, *worlds.inputs[key].shape[1:]) for key, t in inputs.items()}
@@ -220,13 +223,15 @@ def differences(
         outputs, found = function(sim, inputs, params)
     same = {kink: (b == b[-1]).all(-1) for kink, b in found.items()}
     smooth = torch.stack(list(same.values())).all(0)
-    smooth = smooth[:LEVELS] & smooth[LEVELS:-1]
+    smooth = smooth[:LEVELS] & smooth[LEVELS : 2 * LEVELS]
     kinks = ["" if smooth[-2:, w].all() else next((k for k, s in same.items() if not s[:, w].all()), "") for w in range(len(d))]
     result = {}
     for output, y in outputs.items():
         total = (weights[output] * y).sum(-1)
-        slopes = (total[:LEVELS] - total[LEVELS:-1]) / (2 * sizes.unsqueeze(-1))
-        rounding = ROUNDING * (weights[output] * y[-1]).abs().sum(-1) / sizes.unsqueeze(-1)
+        slopes = (total[:LEVELS] - total[LEVELS : 2 * LEVELS]) / (2 * sizes.unsqueeze(-1))
+        there, back = total[2 * LEVELS : -1].chunk(2)
+        noise = torch.maximum((there + back - 2 * total[-1]).abs().amax(0), ROUNDING * (weights[output] * y[-1]).abs().sum(-1))
+        rounding = noise / sizes.unsqueeze(-1)
         result[output] = extrapolate(slopes, smooth, rounding)
     return result, kinks
 

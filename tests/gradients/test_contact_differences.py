@@ -9,18 +9,19 @@ import pytest
 import torch
 
 import costate as cs
+from costate.solver import _PRECISION
 from tests.gradients.contact_differences import RATIO, compare, extrapolate, rollout, step, summary
 from tests.gradients.contact_scenes import PAIRS, SCENES, step_with_info, worlds
 from tests.gradients.scenes import ARTICULATED, SPARSE
 
-# Promised; measured 1e-10 and 1e-5 at most. The worst are differences of solves that stop at their tolerance.
+# Promised; measured 1e-9 and 2e-5 at most. The worst are differences of solves that stop at their tolerance.
 MEDIAN, WORST, KINKS = 1e-7, 1e-4, 0.02
 COUNT = 40  # worlds of a scene
 BOTH = ("implicit", "exact")
 SOME = ("q", "v", "control", "external", "dt", "mass", "joint_pos", "kp", "limit_upper", "shape_size", "friction", "restitution")
 
 
-def check(scenes, seed, function=step, modes=BOTH, count=COUNT, form=-1, options=None, worst=WORST, kinks=KINKS, **compared):
+def check(scenes, seed, function=step, modes=BOTH, count=COUNT, form=-1, options=None, **compared):
     """Compare worlds of all `scenes` and keep what was promised, kinks counted together."""
     cases = []
     for scene in scenes:
@@ -29,13 +30,15 @@ def check(scenes, seed, function=step, modes=BOTH, count=COUNT, form=-1, options
         cases += compare(scene, some, sims, function=function, **compared)
     found = summary(cases)
     assert found.median < MEDIAN, found
-    assert found.worst[0].error < worst, found
-    assert found.share <= kinks, found
+    assert found.worst[0].error < WORST, found
+    assert found.share <= KINKS, found
 
 
-@cache
+drawn = cache(worlds)
+
+
 def some_worlds(scene, seed=1, form=-1, count=COUNT):
-    return worlds(scene, count, seed, form=form)
+    return drawn(scene, count, seed, form=form)
 
 
 def test_step():
@@ -54,22 +57,25 @@ def test_cones(cone):
     check(scenes, seed=2, options={"solver": cs.PGS(cone=cone)})
 
 
+# Relative softness of rows for solves that end with one or two Newton steps, tolerance and absolute softness as ever. With 1e-9
+# such a step multiplies rounding by 1e9: where the sole's corners stick, velocities had a noise of 1e-7 m/s, which differences
+# do not survive. Contacts' own softness does not reach friction. As many worlds remain unsolved.
+SOFTER = (1e-10, 1e-6, 1e-10)
 SHORT = [(1, 0, "disc"), (3, 0, "disc"), (4, 1, "disc"), (2, 2, "disc"), (3, 1, 5)]
 
 
 @pytest.mark.parametrize(("iterations", "polish", "cone"), SHORT)
-def test_solves_that_are_cut_short(iterations, polish, cone):
-    """The exact mode differentiates what ran, converged or not; so does the implicit one, where it falls back.
-
-    A single Newton step with a matrix of condition 1e9 multiplies rounding, and with it the noise of differences, by that.
-    """
+def test_solves_that_are_cut_short(monkeypatch, iterations, polish, cone):
+    """The exact mode differentiates what ran, converged or not; so does the implicit one, where it falls back."""
     scenes, unsolved, solver = ("box on plane", "pile", "walker"), 0, cs.PGS(iterations, polish, cone=cone)
-    for scene in scenes:
-        some = some_worlds(scene, seed=8)
+    found = [some_worlds(scene, seed=8) for scene in scenes]  # which have run with rows as stiff as ever
+    if polish:
+        monkeypatch.setitem(_PRECISION, torch.float64, SOFTER)
+    for some in found:
         _, info = step_with_info(cs.Simulator(some.model, solver=solver), some.inputs, some.params)
         unsolved += (~info.status.converged).sum().item()
     assert unsolved > COUNT // 4
-    check(scenes, seed=8, options={"solver": solver}, worst=10 * WORST, kinks=2 * KINKS)
+    check(scenes, seed=8, options={"solver": solver})
 
 
 @pytest.mark.parametrize("sweeps", ["dense", "half-solved"])
@@ -85,7 +91,7 @@ def test_options_of_contact():
 
 def test_rollouts_of_20_steps():
     """Smaller steps, since kinks add up; and so does the noise of redundant rows, which raises the doubt but not the errors."""
-    check(("capsule on plane", "walker", "arm"), 6, rollout, count=12, only=SOME, first=2e-5, most_doubt=1e-3, worst=10 * WORST)
+    check(("capsule on plane", "walker", "arm"), 6, rollout, count=12, only=SOME, first=2e-5, most_doubt=1e-3)
 
 
 def test_all_states_occur():
