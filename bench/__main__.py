@@ -9,7 +9,20 @@ from pathlib import Path
 from bench.tables import Table, grid, setup
 from bench.timing import one_core
 
-NAMES = ("dynamics", "grad", "chain", "one_world", "memory", "contact", "contact_one", "contact_length", "constraints", "solver")
+NAMES = (
+    "dynamics",
+    "grad",
+    "chain",
+    "one_world",
+    "memory",
+    "contact",
+    "contact_one",
+    "contact_length",
+    "constraints",
+    "piles",
+    "narrowphase",
+    "solver",
+)
 PAGE, README = (Path(__file__).parents[1] / name for name in ("docs/benchmarks.md", "README.md"))
 BEGIN, END = "<!-- begin benchmarks -->\n", "<!-- end benchmarks -->"
 HEAD = """# Benchmarks

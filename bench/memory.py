@@ -81,14 +81,14 @@ def growth(work: Callable[..., tuple[Tensor, ...]], short: tuple[Tensor, ...], g
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # else what was freed before would hide what is used now
     Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
+    before = status_mb("VmRSS")
     out = work(*given)
-    peak = _status("VmHWM")
+    peak = status_mb("VmHWM")
     made = sum(t.numel() * t.element_size() for t in out) / 1e6
     return made + sum(t.numel() * t.element_size() for t in given) / 1e6, peak - before - made
 
 
-def _status(name: str) -> float:
+def status_mb(name: str) -> float:
     """A line of /proc/self/status, in MB of a million bytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024 / 1e6

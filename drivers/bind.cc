@@ -34,6 +34,7 @@ int check_tree(const Structure& s) {
   int nb_ = int(s.parent.size()), nv = 0;
   require(s.joint.size() == s.parent.size() && s.massless.size() == s.parent.size(),
           "parent, joint and massless differ in length");
+  require(s.large <= 1 && (s.large < 1 || (s.tie_a.empty() && s.coupling_dof1.empty())), "large: not with equality rows");
   require(s.form <= kArticulated, "form must be -1 (choose), 0 (sparse) or 1 (articulated)");
   for (int b = 0; b < nb_; b++) {
     require(s.parent[b] >= -1 && s.parent[b] < b, "parent: bodies must come after their parents");
@@ -223,7 +224,7 @@ NB_MODULE(_core, m) {
              Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a,
              Ints pair_b, int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis,
              Ints tie_first, Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices,
-             Ints hull_faces, Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny) {
+             Ints hull_faces, Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large) {
             Structure s = {parent,
                            joint,
                            motor_dof,
@@ -250,7 +251,8 @@ NB_MODULE(_core, m) {
                            coupling_dof1,
                            coupling_dof2,
                            motor_tie,
-                           {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny}};
+                           {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
+                           large};
             check_structure(s);
             check_solids(s);
             check_equality(s, check_tree(s));
@@ -266,7 +268,7 @@ NB_MODULE(_core, m) {
           nb::arg("coupling_dof1") = Ints(), nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(),
           nb::arg("hull_vertices") = Ints(), nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(),
           nb::arg("hull_loop") = Ints(), nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(),
-          nb::arg("field_ny") = Ints())
+          nb::arg("field_ny") = Ints(), nb::arg("large") = -1)
       .def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })

@@ -20,11 +20,11 @@ struct Structure {
   std::vector<int> shape_body, shape_type, pair_a, pair_b;
   int friction_rule = kGeometric, restitution_rule = kGeometric;
   int max_contacts = -1;  // < 0: all candidates, at most kMaxContacts or kContactsPerTree
-  int large = -1;         // < 0: more than kLargeRows rows and no equality rows
   std::vector<int> tie_a, tie_b, tie_axis, tie_first, lock;
   std::vector<int> coupling_dof1, coupling_dof2;
   std::vector<int> motor_tie;
   ShapeLists shapes;
+  int large = -1;  // < 0: more than kLargeRows rows and no equality rows
 };
 
 struct TreeStorage {

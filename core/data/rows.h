@@ -30,9 +30,10 @@ template <class T> struct Rows {
   // shapes, and what bounds them in the world
   Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
   Mat3<T>* shape_R;         // [ns] orientation                                                        by shapes
-  Vec3<T>*bound_p, *bound;  // [ns] middle and half extents of a box around the shape, world axes       by bounds
-  T* bound_v;               // [ns] most speed of any of its points                                    by bounds
-  int* order;               // [2 ns] scratch of near_pairs
+  Vec3<T>*bound_p, *bound;  // [ns] middle and half extents of a box around the shape, grown by `grow`, world axes   by bounds
+  T* grow;                  // [ns] how far it may come in this step, with half of the margin, and for rounding      by bounds
+  T* low;                   // [ns] scratch of sweep_and_prune
+  int* order;               // [ns] the same
   // pairs that may be near each other in some lane, and the points in which they may touch: candidates
   int *near, *near_bits;         // [max_near] pair; lanes in which it is near                                  by near_pairs
   int *cand_pair, *cand_point;   // [max_cand] pair, and which of its points                                    by collide
@@ -67,7 +68,8 @@ template <class T> struct Rows {
   T *block_mu, *t_gap, *t_v, *t_e, *t_h;  // [blocks] friction; derivatives of the target by gap, J v, e, h  by rows
   T* sigma;                               // [nv + ne] scratch: +1 if a dof moves b, -1 if it moves a
   T* wide;                                // [3 (nv + ne)] scratch
-  T *J, *Y, *W;  // J; left and right half of J H^-1 J^T, row by row on the block's columns                  by rows, delassus
+  T *J, *Y,
+      *W;  // J; left and right half of J H^-1 J^T, row by row on the block's columns; in large models Y is J   by rows, delassus
   T *b, *R, *lo, *hi, *rho, *inv_rho;  // [rows]                                                             by rows, delassus
   T* lam;                              // [rows]                                                             by relax
   Sym3<T>* B_inv;  // [blocks] inverse of a contact's own 3 x 3 block of A                                   by delassus
@@ -138,8 +140,8 @@ CS_FN int max_events(const Options& o) {
 template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
   int n = t.max_cand, L = lanes<T>;
   r.shape_p = m.template take<Vec3<T>>(t.ns), r.shape_R = m.template take<Mat3<T>>(t.ns);
-  r.bound_p = m.template take<Vec3<T>>(t.ns), r.bound = m.template take<Vec3<T>>(t.ns), r.bound_v = m.template take<T>(t.ns);
-  r.order = m.template take<int>(2 * t.ns), r.near = m.template take<int>(t.max_near);
+  r.bound_p = m.template take<Vec3<T>>(t.ns), r.bound = m.template take<Vec3<T>>(t.ns), r.grow = m.template take<T>(t.ns);
+  r.low = m.template take<T>(t.ns), r.order = m.template take<int>(t.ns), r.near = m.template take<int>(t.max_near);
   r.near_bits = m.template take<int>(t.max_near), r.cand_pair = m.template take<int>(n);
   r.cand_point = m.template take<int>(n), r.feature = m.template take<Feature>(n * L);
   r.gap = m.template take<T>(n), r.frame = m.template take<Mat3<T>>(n), r.point = m.template take<Vec3<T>>(n);
@@ -169,7 +171,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.t_v = m.template take<T>(nb), r.t_e = m.template take<T>(nb), r.t_h = m.template take<T>(nb);
   r.sigma = m.template take<T>(n_halves(t)), r.wide = m.template take<T>(3 * n_halves(t));
   r.B_inv = m.template take<Sym3<T>>(nb), r.J = m.template take<T>(n * list);
-  r.Y = m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
+  r.Y = t.large ? r.J : m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
   r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n), r.hi = m.template take<T>(n);
   r.rho = m.template take<T>(n), r.lam = m.template take<T>(n), r.y = m.template take<T>(n), r.delta = m.template take<T>(n);
   r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n);

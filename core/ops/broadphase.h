@@ -42,43 +42,41 @@ template <class T> CS_FN void shape_bound(const Tree& t, const Params<T>& th, co
 }
 
 // no adjoint: chooses
-template <class T> CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw) {
+template <class T>
+CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
+  using E = ElementOf<T>;
   for (int s = 0; s < t.ns; s++) {
     int b = t.shape_body[s];
-    rw.bound_p[s] = rw.shape_p[s], rw.bound_v[s] = T(0);
-    Vec3<T> middle = rw.shape_p[s];
+    bool endless = t.shape_type[s] == kPlane || t.shape_type[s] == kField;
+    rw.bound_p[s] = rw.shape_p[s];
     shape_bound(t, th, rw, s);
-    if (b < 0) continue;
-    middle = rw.bound_p[s];
-    Vec3<T> v = tr.v[b].v + cross(tr.v[b].w, middle), e = rw.bound[s];
-    rw.bound_v[s] = sqrt(dot(v, v)) + sqrt(dot(tr.v[b].w, tr.v[b].w) * dot(e, e));
-    rw.bound_p[s] = middle + tr.origin[t.root[b]];
+    Vec3<T> c = rw.bound_p[s], e = rw.bound[s];
+    T speed = T(0), size = endless ? T(0) : max(e.x, max(e.y, e.z));
+    if (b >= 0) {
+      Vec3<T> v = tr.v[b].v + cross(tr.v[b].w, c);
+      speed = sqrt(dot(v, v)) + sqrt(dot(tr.v[b].w, tr.v[b].w) * dot(e, e));
+      c = rw.bound_p[s] = c + tr.origin[t.root[b]];
+    }
+    T slack = T(E(kBoundSlack)) * (max(abs(c.x), max(abs(c.y), abs(c.z))) + size);
+    rw.grow[s] = T(E(0.5 * o.margin)) + fma(h, speed, slack);
+    rw.bound[s] += Vec3<T>{rw.grow[s], rw.grow[s], rw.grow[s]};
   }
 }
 
-// no adjoint: chooses.   how far apart shapes a and b may be to be near, whichever comes first; rounding grows with the distance from the
-// origin and the size of the smaller one (the other has no bound, or is as far away as it is large)
-template <class T> CS_FN T near_reach(const Rows<T>& rw, int a, int b, T h, T margin) {
-  auto most = [](Vec3<T> x) { return max(abs(x.x), max(abs(x.y), abs(x.z))); };
-  T slack = T(ElementOf<T>(kBoundSlack)) * (most(rw.bound_p[a]) + most(rw.bound_p[b]) + min(most(rw.bound[a]), most(rw.bound[b])));
-  return fma(h, rw.bound_v[a] + rw.bound_v[b], margin + slack);
-}
-
-// no adjoint: chooses.   are the boxes of a and b further apart than that?
-template <class T> CS_FN auto boxes_apart(const Rows<T>& rw, int a, int b, T h, T margin) {
-  T reach = near_reach(rw, a, b, h, margin);
+// no adjoint: chooses.   are the boxes of a and b apart?
+template <class T> CS_FN auto boxes_apart(const Rows<T>& rw, int a, int b) {
   Vec3<T> d = rw.bound_p[b] - rw.bound_p[a], e = rw.bound[a] + rw.bound[b];
-  return (abs(d.x) > e.x + reach) | (abs(d.y) > e.y + reach) | (abs(d.z) > e.z + reach);
+  return (abs(d.x) > e.x) | (abs(d.y) > e.y) | (abs(d.z) > e.z);
 }
 
 // no adjoint: chooses.   lanes in which pair p is near, as bits.   a plane is as far as the box's nearest corner
-template <class T> CS_FN int near_lanes(const Tree& t, const Rows<T>& rw, int p, T h, T margin) {
+template <class T> CS_FN int near_lanes(const Tree& t, const Rows<T>& rw, int p) {
   int a = t.pair_a[p], b = t.pair_b[p];
-  if (t.shape_type[a] != kPlane) return int(lane_bits(!boxes_apart(rw, a, b, h, margin)));
+  if (t.shape_type[a] != kPlane) return int(lane_bits(!boxes_apart(rw, a, b)));
   Vec3<T> d = rw.bound_p[b] - rw.bound_p[a], e = rw.bound[b], x, y, z;
   columns(rw.shape_R[a], x, y, z);
   T low = dot(z, d) - fma(abs(z.x), e.x, fma(abs(z.y), e.y, abs(z.z) * e.z));
-  return int(lane_bits(!(low > near_reach(rw, a, b, h, margin))));
+  return int(lane_bits(!(low > rw.grow[a])));
 }
 
 // no adjoint: integers.   the pair of shapes i and j, -1 none
@@ -111,10 +109,10 @@ template <class Key> CS_FN void sort_by(int* a, int n, const Key& key) {
 }
 
 // no adjoint: chooses.   one world: sweep and prune.   Shapes without bounds are tested against all of their partners
-template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw, T h, T margin) {
+template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw) {
   int n = 0, *order = rw.order, &found = rw.count[5];
   auto add = [&](int p) {
-    if (!near_lanes(t, rw, p, h, margin)) return;
+    if (!near_lanes(t, rw, p)) return;
     if (found < t.max_near)
       rw.near[found++] = p;
     else
@@ -128,17 +126,15 @@ template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw, 
   }
   Vec3<T> spread = T(double(n)) * square - Vec3<T>{sum.x * sum.x, sum.y * sum.y, sum.z * sum.z};
   bool along_x = all((!(spread.x < spread.y)) & (!(spread.x < spread.z))), along_y = !along_x && all(!(spread.y < spread.z));
-  auto axis = [&](Vec3<T> a) { return lane(along_x ? a.x : along_y ? a.y : a.z, 0); };
-  // each box grown by what it may move, so that boxes which are near overlap
-  auto grown = [&](int s) { return axis(rw.bound[s]) + lane(near_reach(rw, s, s, T(0.5) * h, T(0.5) * margin), 0); };
-  sort_by(order, n, [&](int s) { return axis(rw.bound_p[s]) - grown(s); });
+  auto axis = [&](Vec3<T> a) { return along_x ? a.x : along_y ? a.y : a.z; };
+  for (int i = 0; i < n; i++) rw.low[order[i]] = axis(rw.bound_p[order[i]]) - axis(rw.bound[order[i]]);
+  sort_by(order, n, [&](int s) { return rw.low[s]; });
   for (int i = 0; i < n; i++) {
     int a = order[i];
-    auto end = axis(rw.bound_p[a]) + grown(a);
-    for (int j = i + 1; j < n && !(axis(rw.bound_p[order[j]]) - grown(order[j]) > end); j++) {
-      int b = order[j];
-      if (all(boxes_apart(rw, a, b, h, margin))) continue;
-      int p = pair_of(t, a, b);
+    T end = axis(rw.bound_p[a]) + axis(rw.bound[a]);
+    for (int j = i + 1; j < n && !any(rw.low[order[j]] > end); j++) {
+      if (all(boxes_apart(rw, a, order[j]))) continue;
+      int p = pair_of(t, a, order[j]);
       if (p >= 0) add(p);
     }
   }
@@ -156,12 +152,12 @@ template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw, 
 // no adjoint: chooses
 template <class T>
 CS_OP void near_pairs(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
-  T margin = T(ElementOf<T>(o.margin));
   rw.count[5] = rw.count[7] = 0;
-  bounds(t, th, tr, rw);
-  if (t.large && lanes<T> == 1 && t.np > kFewPairs) return sweep_and_prune(t, rw, h, margin);
+  bounds(t, th, tr, rw, h, o);
+  if constexpr (lanes<T> == 1)
+    if (t.large && t.np > kFewPairs) return sweep_and_prune(t, rw);
   for (int p = 0; p < t.np; p++) {
-    int bits = near_lanes(t, rw, p, h, margin);
+    int bits = near_lanes(t, rw, p);
     if (!bits) continue;
     if (rw.count[5] == t.max_near) {
       rw.count[7] = 1;

@@ -116,12 +116,11 @@ CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
 
 template <class T>
 CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
-  T margin = T(ElementOf<T>(o.margin));
   near_pairs(t, th, tr, rw, h, o);
   rw.count[6] = 0;
   for (int i = 0; i < rw.count[5]; i++) {
     int p = rw.near[i];
-    collide_pair(t, th, tr, rw, p, rw.near_bits[i], near_reach(rw, t.pair_a[p], t.pair_b[p], h, margin));
+    collide_pair(t, th, tr, rw, p, rw.near_bits[i], rw.grow[t.pair_a[p]] + rw.grow[t.pair_b[p]]);
   }
 }
 // adjoint: candidates without rows in any lane have no bars (`used`, by contact_slots) and cost nothing

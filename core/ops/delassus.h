@@ -89,18 +89,24 @@ template <class T> CS_OP void full_halves(const Tree& t, const Trace<T>& tr, con
   }
 }
 
+// no adjoint: linear.   N rows x become H^-1 x, in place, on dofs of whole trees
+template <int N, class T>
+CS_OP void tree_solve(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Span& s, const T* x, T* y) {
+  half_solve<N>(t, tr, s, x, rw.wide, y);
+  other_half<N>(t, tr, s, y);
+}
+
 // no adjoint: see above.   Y and W of block i
 template <class T> CS_OP void block_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
   Span s = span(rw, i);
   T *J = rw.J + s.J, *Y = rw.Y + s.Y, *W = rw.W + s.Y;
-  if (t.form == kSparse)
-    s.n == 3 ? half_solve<3>(t, tr, s, J, Y, W) : half_solve<1>(t, tr, s, J, Y, W);
-  else
+  if (t.form != kSparse)
     full_halves(t, tr, rw, i);
+  else if (t.large)
+    s.n == 3 ? tree_solve<3>(t, tr, rw, s, J, W) : tree_solve<1>(t, tr, rw, s, J, W);
+  else
+    s.n == 3 ? half_solve<3>(t, tr, s, J, Y, W) : half_solve<1>(t, tr, s, J, Y, W);
   if (t.ne) s.n == 3 ? equality_halves<3>(t, rw, i) : equality_halves<1>(t, rw, i);
-  if (!t.large || t.form != kSparse) return;
-  s.n == 3 ? other_half<3>(t, tr, s, W) : other_half<1>(t, tr, s, W);
-  for (int k = 0; k < s.n * s.m; k++) Y[k] = J[k];
 }
 
 // no adjoint: integers.   the columns that two blocks share: their places in both

@@ -21,30 +21,9 @@ template <class T> CS_OP void large_velocity(const Tree& t, const Rows<T>& rw, T
   }
 }
 
-// no adjoint: relax_large_adj.   lambda of all rows
-template <class T> CS_OP void relax_large(const Tree& t, const Rows<T>& rw, const Options& o) {
-  using E = ElementOf<T>;
-  T tol = T(E(o.tolerance)), sweeps = T(0), *g = rw.sigma;
-  int n = rw.count[1], events = 0;
-  auto live = tol == tol;
-  for (int r = 0; r < n; r++) rw.lam[r] = T(0);
-  for (; events < o.iterations && any(live); events++) {
-    T change = T(0);
-    for (int r = 0; rw.history && r < n; r++) rw.history[events * n + r] = rw.lam[r];
-    if (rw.history) rw.took[events] = select(live, T(1), T(0)), rw.event[events] = 1;
-    sweep_half_solved(t, rw, o, live, change, g);
-    sweeps += select(live, T(1), T(0));
-    live = live & (change > tol);
-  }
-  for (int r = 0; rw.history && r < n; r++) rw.history[events * n + r] = rw.lam[r];
-  if (rw.history) rw.event[events] = 0;
-  large_velocity(t, rw, g);
-  T res = residual_of(rw, o, rw.lam, rw.y);
-  rw.status->residual = res, rw.status->sweeps = sweeps, rw.status->solved = select(res > tol, T(0), T(1));
-}
-// adjoint of one update of block i, from lam_bar after it to lam_bar before it.   g: of lambda before it; d: by how much lambda changed
-template <class T> CS_OP void update_adj(const Rows<T>& rw, const Options& o, int i, const T* before, const T* d,
-                                         const T* lam_bar, const T* g, const RowBars<T>& rb, T* y_bar, T* own) {
+// no adjoint: a part of relax_large_adj.   back through one update of block i, from lam_bar after it to lam_bar before it.   g: of lambda before it; d: by how much lambda changed
+template <class T> CS_OP void undo_update(const Rows<T>& rw, const Options& o, int i, const T* before, const T* d,
+                                          const T* lam_bar, const T* g, const RowBars<T>& rb, T* y_bar, T* own) {
   Span s = span(rw, i);
   T y[3], zero = T(0);
   for (int j = 0; j < s.n; j++) y[j] = rw.b[s.r + j] + fma(rw.R[s.r + j], before[j], col_dot(s, rw.Y + s.Y + j * s.s, g));
@@ -89,6 +68,30 @@ template <class T> CS_OP void own_adj(const Rows<T>& rw, const RowBars<T>& rb) {
   }
 }
 
+// no adjoint: relax_large_adj.   lambda of all rows
+template <class T> CS_OP void relax_large(const Tree& t, const Rows<T>& rw, const Options& o) {
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), sweeps = T(0), *g = rw.sigma;
+  int n = rw.count[1], events = 0;
+  auto live = tol == tol;
+  for (int r = 0; r < n; r++) rw.lam[r] = T(0);
+  for (; events < o.iterations && any(live); events++) {
+    T change = T(0);
+    for (int r = 0; rw.history && r < n; r++) rw.history[events * n + r] = rw.lam[r];
+    if (rw.history) rw.took[events] = select(live, T(1), T(0)), rw.event[events] = 1;
+    sweep_half_solved(t, rw, o, live, change, g);
+    sweeps += select(live, T(1), T(0));
+    if (any(change > tol)) continue;
+    // what one row leaves another may undo: only the residual tells
+    large_velocity(t, rw, g);
+    live = live & (residual_of(rw, o, rw.lam, rw.y) > tol);
+  }
+  for (int r = 0; rw.history && r < n; r++) rw.history[events * n + r] = rw.lam[r];
+  if (rw.history) rw.event[events] = 0;
+  large_velocity(t, rw, g);
+  T res = residual_of(rw, o, rw.lam, rw.y);
+  rw.status->residual = res, rw.status->sweeps = sweeps, rw.status->solved = select(res > tol, T(0), T(1));
+}
 // adjoint: from rb.lam to rb.w, rb.R, bounds and mu, rb.J (a part of it) and rb.W
 template <class T> CS_OP void relax_large_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
   int n = rw.count[1], events = 0, blocks = rw.count[0];
@@ -112,7 +115,7 @@ template <class T> CS_OP void relax_large_adj(const Tree& t, const Rows<T>& rw, 
         for (int k = 0; k < s.m; k++) rb.W[s.J + j * s.m + k] = fma(d[j], g_bar[s.col[k]], rb.W[s.J + j * s.m + k]);
       }
       for (int j = 0; j < s.n; j++) col_add(s, rw.W + s.Y + j * s.s, -d[j], g);
-      update_adj(rw, o, i, before + s.r, d, lam_bar, g, rb, y_bar, own);
+      undo_update(rw, o, i, before + s.r, d, lam_bar, g, rb, y_bar, own);
       for (int j = 0; j < s.n; j++) {
         int r = s.r + j;
         const T* J = rw.J + s.J + j * s.m;
@@ -163,10 +166,7 @@ template <class T> CS_OP void large_adj(const Tree& t, const Trace<T>& tr, const
       for (int k = trees[side] < 0 ? 0 : t.tree_body_adr[trees[side]]; trees[side] >= 0 && k < t.tree_body_adr[trees[side] + 1];
            k++)
         bodies[n++] = t.tree_body[k];
-    if (t.form == kSparse) {
-      s.n == 3 ? half_solve<3>(t, tr, s, U, rw.wide, U) : half_solve<1>(t, tr, s, U, rw.wide, U);
-      s.n == 3 ? other_half<3>(t, tr, s, U) : other_half<1>(t, tr, s, U);
-    }
+    if (t.form == kSparse) s.n == 3 ? tree_solve<3>(t, tr, rw, s, U, U) : tree_solve<1>(t, tr, rw, s, U, U);
     for (int j = 0; j < s.n; j++, U += s.m) {
       if (t.form != kSparse) {
         for (int d = 0; d < t.nv; d++) x[d] = T(0);

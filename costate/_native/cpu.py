@@ -48,7 +48,7 @@ ROLLOUT_INPUTS = ("q", "v", "control", "dt", "external", "params")
 class Engine:
     """The compiled structure of one model, and the sizes of what goes in and out of each call."""
 
-    def __init__(self, model: Model, *, form: int = -1, pairs: np.ndarray | None = None) -> None:
+    def __init__(self, model: Model, *, form: int = -1, large: int = -1, pairs: np.ndarray | None = None) -> None:
         self.model = model
         pairs = model.pairs if pairs is None else pairs
         self.tree = _core.Tree(
@@ -59,7 +59,7 @@ class Engine:
             pair_a=pairs[:, 0].tolist(), pair_b=pairs[:, 1].tolist(),
             hull_vertices=list(model.hull_vertices), hull_faces=list(model.hull_faces),
             hull_loop_size=list(model.hull_loop_size), hull_loop=list(model.hull_loop), hull_plane=list(model.hull_plane),
-            field_nx=list(model.field_nx), field_ny=list(model.field_ny),
+            field_nx=list(model.field_nx), field_ny=list(model.field_ny), large=large,
             friction_rule=model.friction_rule, restitution_rule=model.restitution_rule, max_contacts=model.max_contacts,
             tie_a=list(model.tie_a), tie_b=list(model.tie_b), tie_axis=list(model.tie_axis),
             tie_first=list(accumulate(map(len, model.tie_locks), initial=0)), lock=list(chain(*model.tie_locks)),

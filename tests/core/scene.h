@@ -172,16 +172,17 @@ inline World random_scene(const Parts& parts, int form, Random& rng) {
 template <class T> int shown(const Tree& t, const Rows<T>& rw, int c) { return t.pair_first[rw.cand_pair[c]] + rw.cand_point[c]; }
 
 // the pair of such a candidate
-inline int shown_pair(const Tree& t, int id) { return int(std::upper_bound(t.pair_first, t.pair_first + t.np + 1, id) - t.pair_first) - 1; }
+inline int shown_pair(const Tree& t, int id) {
+  return int(std::upper_bound(t.pair_first, t.pair_first + t.np + 1, id) - t.pair_first) - 1;
+}
 
 // candidates of all pairs, near or not
 template <class T> void collide_all(const Tree& t, const Params<T>& th, const Inputs<T>& in, Scratch<T>& s) {
   normalise(t, in.q, s.tr.q), kinematics(t, th, s.tr), velocity(t, s.tr, in.v), shapes(t, th, s.tr, s.rw);
-  bounds(t, th, s.tr, s.rw);
+  bounds(t, th, s.tr, s.rw, in.h, s.o);
   s.rw.count[6] = s.rw.count[7] = 0;
-  T margin = T(ElementOf<T>(s.o.margin));
   for (int p = 0; p < t.np; p++)
-    collide_pair(t, th, s.tr, s.rw, p, (1 << lanes<T>) - 1, near_reach(s.rw, t.pair_a[p], t.pair_b[p], in.h, margin));
+    collide_pair(t, th, s.tr, s.rw, p, (1 << lanes<T>)-1, s.rw.grow[t.pair_a[p]] + s.rw.grow[t.pair_b[p]]);
 }
 
 // the same world as it moves with v: tangents are rates

@@ -10,13 +10,15 @@ using Vector = std::vector<double>;
 using V = Vec3<double>;
 
 constexpr double kRounding = 1e-13;
+constexpr double kFast = 30;  // turning rates, rad/s; no shape is larger than 1 m
 
 // ---- scenes ------------------------------------------------------------------------------------------------------------------
-// n free bodies in a cube of the given size, and a floor or two: more pairs than are tested one by one
+// n free bodies in a cube of the given size, a floor or two, and boxes that stand still: more pairs than are tested one by one
 static World cloud(int n, double size, double far, Random& rng) {
   Structure s;
   add_shape(s, -1, kPlane, rng);
   if (rng.below(2)) add_field(s, -1, 4, 4);
+  for (int k = 0; k < 5; k++) add_shape(s, -1, k ? kBox : kHull, rng);
   for (int b = 0; b < n; b++) {
     s.parent.push_back(-1), s.joint.push_back(kFree);
     for (int k = rng.below(2); k >= 0; k--) add_shape(s, b, 1 + rng.below(5), rng);
@@ -25,10 +27,14 @@ static World cloud(int n, double size, double far, Random& rng) {
   add_pairs(s, false, rng);
   World w(s, true, rng);
   physical_numbers(w, rng);
-  double wide[3] = {size, size, size}, fast = rng.below(2) ? 1 : 30;
+  w.storage.max_near = w.t.np, w.storage.max_cand = w.t.nk, w.t = w.storage.view();  // room for all
+  double wide[3] = {size, size, size}, fast = rng.below(3) ? rng.below(2) : kFast / 2;
   wide[rng.below(3)] *= 3;
   for (int b = 0; b < n; b++)
     for (int i = 0; i < 3; i++) w.x[w.t.q_adr[b] + i] = far + rng.uniform(-wide[i], wide[i]);
+  for (int i = 0; i < w.t.ns; i++)
+    if (w.t.shape_body[i] < 0 && !flat_shape(w.t.shape_type[i]))
+      w.theta().shape_pos[i] = random_vec(rng, size) + Vec3<double>{far, far, far};
   for (int d = 0; d < w.t.nv; d++) w.x[w.at_v() + d] *= fast;
   w.x[w.at_h()] = rng.uniform(0.001, 0.02);
   return w;
@@ -61,20 +67,23 @@ static void check_bounds(const World& w) {
   for (int s = 0; s < t.ns; s++) {
     int b = t.shape_body[s];
     if (flat_shape(t.shape_type[s])) continue;
-    V from = n.s.tr.origin[t.root[b]], least = {1e9, 1e9, 1e9}, most = {-1e9, -1e9, -1e9};
-    double r = shape_radius(t, n.a.th, s), size = 1 + std::sqrt(dot(from, from));
+    V from = b < 0 ? V{0, 0, 0} : n.s.tr.origin[t.root[b]], least = {1e9, 1e9, 1e9}, most = {-1e9, -1e9, -1e9};
+    double r = shape_radius(t, n.a.th, s), size = 1 + std::sqrt(dot(rw.bound_p[s], rw.bound_p[s])), grown = rw.grow[s];
+    Motion<double> moves = b < 0 ? zero_motion<double>() : n.s.tr.v[b];
     for (int v = 0; v < t.solid_n[3 * s]; v++) {
       V p = rw.shape_p[s] + mul(rw.shape_R[s], shape_vertex(t, n.a.th, s, v)), x = p + from - rw.bound_p[s], e = rw.bound[s];
+      e -= V{grown, grown, grown};
       CHECK(std::fabs(x.x) + r <= e.x + kRounding * size && std::fabs(x.y) + r <= e.y + kRounding * size);
       CHECK(std::fabs(x.z) + r <= e.z + kRounding * size);
-      V speed = n.s.tr.v[b].v + cross(n.s.tr.v[b].w, p);
-      double turn = std::sqrt(dot(n.s.tr.v[b].w, n.s.tr.v[b].w));
-      CHECK(std::sqrt(dot(speed, speed)) + r * turn <= (1 + kRounding) * rw.bound_v[s] + kRounding);
+      V speed = moves.v + cross(moves.w, p);
+      double path = n.a.in.h * (std::sqrt(dot(speed, speed)) + r * std::sqrt(dot(moves.w, moves.w)));
+      CHECK(path + 0.5 * n.s.o.margin < grown && grown < 2 * path + n.s.o.margin + 3 * n.a.in.h * kFast + 1e-4 * size);
       least = {std::fmin(least.x, x.x), std::fmin(least.y, x.y), std::fmin(least.z, x.z)};
       most = {std::fmax(most.x, x.x), std::fmax(most.y, x.y), std::fmax(most.z, x.z)};
     }
     if (t.shape_type[s] == kCylinder) continue;  // that of its rims: wider than that of the corners
-    for (V gap : {least + rw.bound[s], rw.bound[s] - most}) CHECK_NEAR(gap.x + gap.y + gap.z, 3 * r, 10 * kRounding * size);
+    for (V gap : {least + rw.bound[s], rw.bound[s] - most})
+      CHECK_NEAR(gap.x + gap.y + gap.z, 3 * (r + grown), 10 * kRounding * size);
   }
 }
 
@@ -82,17 +91,15 @@ static void check_bounds(const World& w) {
 // the gap of every pair: where it could close within the margin, the pair is near. Returns how many could, and adds how many are near
 static int check_none_missed(const World& w, int& near) {
   const Tree& t = w.t;
-  Tree all = t;
-  all.max_near = t.np, all.max_cand = t.nk;
   Near<double> n(w, t, w.x);
   std::vector<int> found = n.pairs();
   std::set<int> in(found.begin(), found.end()), touching;
   CHECK(in.size() == found.size() && std::is_sorted(found.begin(), found.end()) && n.s.rw.count[7] == 0);
-  Scratch<double> s(all);
+  Scratch<double> s(t);
   View<double> a(w, w.x);
-  collide_all(all, a.th, a.in, s);
+  collide_all(t, a.th, a.in, s);
   for (int c = 0; c < s.rw.count[6]; c++) {
-    double closes = s.rw.gap[c] + a.in.h * std::fmin(approach(all, s.tr, s.rw, c), 0);
+    double closes = s.rw.gap[c] + a.in.h * std::fmin(approach(t, s.tr, s.rw, c), 0);
     if (closes < s.o.margin) touching.insert(s.rw.cand_pair[c]);
   }
   for (int p : touching) CHECK(in.count(p));
@@ -108,15 +115,13 @@ static void check_plain(const World& w) {
   std::vector<int> found = n.pairs(), expected;
   for (int p = 0; p < t.np; p++) {
     int a = t.pair_a[p], b = t.pair_b[p];
-    double reach = near_reach(rw, a, b, n.a.in.h, n.s.o.margin), low = 1e300;
-    CHECK(reach >= n.s.o.margin + n.a.in.h * (rw.bound_v[a] + rw.bound_v[b]) && reach == near_reach(rw, b, a, n.a.in.h, n.s.o.margin));
+    double low = 1e300;
     V c = rw.bound_p[a], d = rw.bound_p[b] - c, e = rw.bound[b], x, y, z;
     columns(rw.shape_R[a], x, y, z);
-    for (int i = 0; i < 8; i++)
-      low = std::fmin(low, dot(z, d + V{i & 1 ? e.x : -e.x, i & 2 ? e.y : -e.y, i & 4 ? e.z : -e.z}));
-    auto along = [&](double u, double half_a, double half_b) { return std::fabs(u) <= half_a + half_b + reach; };
+    for (int i = 0; i < 8; i++) low = std::fmin(low, dot(z, d + V{i & 1 ? e.x : -e.x, i & 2 ? e.y : -e.y, i & 4 ? e.z : -e.z}));
+    auto along = [&](double u, double half_a, double half_b) { return std::fabs(u) <= half_a + half_b; };
     bool boxes = along(d.x, rw.bound[a].x, e.x) && along(d.y, rw.bound[a].y, e.y) && along(d.z, rw.bound[a].z, e.z);
-    if (t.shape_type[a] == kPlane ? low <= reach : boxes) expected.push_back(p);
+    if (t.shape_type[a] == kPlane ? low <= rw.grow[a] : boxes) expected.push_back(p);
   }
   CHECK(found == expected);
 }

@@ -12,7 +12,8 @@ int main() {
     parts.moving_plane = trial == 2, parts.solids = trial % 4 >= 1, parts.field = trial % 3 == 0, parts.floor_only = trial == 6;
     World w = random_scene(parts, trial % 2, rng);
     Asked asked;
-    asked.relative_softness = 1e-6, asked.cone = trial % 3 == 2 ? 4.5 : 0, asked.exact = trial / 2 % 2, asked.form = trial / 4 % 2;
+    asked.relative_softness = 1e-6, asked.cone = trial % 3 == 2 ? 4.5 : 0, asked.exact = trial / 2 % 2,
+    asked.form = trial / 4 % 2;
     check_lanes<Pack<double, 2>>(w, asked, rng), check_lanes<Pack<double, 8>>(w, asked, rng);
     check_lanes<Pack<float, 16>>(w, asked, rng);
     check_asked(w, asked, rng);

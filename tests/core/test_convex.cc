@@ -201,6 +201,36 @@ static void check_stack(Random& rng) {
         }
       }
 }
+// what a solver leaves at rest, turned by less than its tolerance: faces rule, whose normals do not turn with the noise, and hold it
+static void check_resting(Random& rng) {
+  Body floor(kBox, {1, 1, 0.5});
+  for (Body b : {Body(kBox, {0.5, 0.4, 0.5}), Body(kCylinder, {0.4, 0.5, 0}), cut_box({0.5, 0.4, 0.5}, 0.3)})
+    for (double gap : {1e-7, 0.0, -1e-7, -1e-4})
+      for (int trial = 0; trial < 20; trial++) {
+        b.place({0.8, 0.2, 1 + gap}, turned(V{0, 0, trial % 2 ? 0.3 : 0} + 1e-8 * random_unit(rng)));
+        for (const Contacts& c : {contacts(floor, b), contacts(b, floor)}) {
+          CHECK(c.n == 4 && spread_area(c) > 0.3);
+          for (int k = 0; k < c.n; k++) CHECK(c.f[k].kind == kVertexFace && std::fabs(c.y[k].gap - gap) < 1e-7);
+        }
+      }
+}
+// equal boxes one above the other, a little turned, still apart: no edges that are nearly parallel
+static void check_falling(Random& rng) {
+  Body a(kBox, {0.5, 0.4, 0.3}), b = a;
+  for (double gap : {1e-5, 1e-3, 0.1})
+    for (double yaw : {0.0, 1e-6, 1e-4, 2e-3})
+      for (int trial = 0; trial < 50; trial++) {
+        double way = trial % 4 < 2 ? 1 : -1;
+        V axis = trial > 10 ? random_unit(rng) : trial % 2 ? V{way, 0, 0} : V{0, way, 0};
+        b.place(V{0, 0, 0.6 + gap}, turned(V{0, 0, yaw} + 5e-8 * axis));
+        Contacts c = contacts(a, b);
+        CHECK(c.n == 4 && std::fabs(c.y[0].gap - gap) < 1e-7);
+        if (c.f[0].kind != kEdges) continue;
+        const int* v = c.f[0].v;
+        V e = a.x[size_t(v[1])] - a.x[size_t(v[0])], f = b.x[size_t(v[3])] - b.x[size_t(v[2])];
+        CHECK(length(cross(e, f)) > 0.01 * length(e) * length(f));
+      }
+}
 // a brick that hangs over, turned by 30 degrees, tilted: always four points that hold it
 static void check_bricks() {
   Body a(kBox, {1, 1, 0.5}), b(kBox, {0.5, 0.4, 0.5});
@@ -214,6 +244,14 @@ static void check_bricks() {
         check_rest(a, b, c, kHuge), check_rest(b, a, swapped, kHuge);
         CHECK_NEAR(c.y[0].gap, swapped.y[0].gap, 1e-7);
       }
+  // hanging over and tilted, so that edges rule: within 3 degrees of a face it holds as well, beyond the edges alone
+  for (double tilt : {0.044, 0.2, 0.3}) {
+    b.place({1, 0, 1.02}, matrix(mul(quat_exp(V{0.7 * tilt, tilt, 0}), quat_exp(V{0, 0, 0.3}))));
+    Contacts c = contacts(a, b);
+    V n = c.y[0].frame.r0;
+    double cosine = std::fmax(n.z, dot(n, mul(b.R, V{0, 0, 1})));
+    CHECK(c.f[0].kind == kEdges && (tilt < 0.1) == (cosine > std::cos(3 * M_PI / 180)) && (tilt < 0.1) == (c.n == 4));
+  }
   b.place({0, 0, 0.5 + std::sqrt(0.5) * 0.9}, turned({0, 0.25 * M_PI, 0}));  // on an edge: its two ends
   CHECK(contacts(a, b).n == 2);
   b.place({0, 0, 1.01}, turned({0, 0, 0}));
@@ -233,8 +271,14 @@ static void check_round() {
   CHECK(c.n == 2 && (c.f[0].v[1] >= 0) != (c.f[1].v[1] >= 0));
   CHECK_NEAR(std::fmax(c.y[0].x.x, c.y[1].x.x), 1, 1e-12);
   for (int k = 0; k < c.n; k++) CHECK_NEAR(distance(c.y[k].frame.r0, {0, 0, -1}), 0, 1e-12);
-  rod.place({1.05, 0.2, 0.7}, turned({0.5 * M_PI, 0, 0}));  // along an edge, not over the face
-  CHECK(contacts(floor, rod).n == 2);
+  // along an edge, not over the face; then with one end beyond the end of the edge
+  for (double y : {0.2, 0.8}) {
+    rod.place({1.05, y, 0.7}, turned({0.5 * M_PI, 0, 0}));
+    c = contacts(floor, rod);
+    CHECK(c.n == 2);
+    CHECK_NEAR(std::fmax(c.y[0].x.y, c.y[1].x.y), std::fmin(y + 0.4, 1), 1e-12);
+    CHECK_NEAR(std::fmin(c.y[0].x.y, c.y[1].x.y), y - 0.4, 1e-12);
+  }
   ball.place({0.1, 0.2, 0.65}, turned({0, 0, 0}));
   CHECK(contacts(floor, ball).n == 1);
   CHECK_NEAR(contacts(floor, ball).y[0].gap, -0.05, 1e-12);
@@ -291,6 +335,6 @@ static void check_all_tables(Random& rng) {
 int main() {
   Random rng(41);
   check_all_tables(rng), check_random(rng), check_rocks(rng), check_identical(rng), check_through_zero(rng);
-  check_edges(), check_stack(rng), check_bricks(), check_round();
+  check_edges(), check_stack(rng), check_resting(rng), check_falling(rng), check_bricks(), check_round();
   return report("convex");
 }

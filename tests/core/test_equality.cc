@@ -253,7 +253,8 @@ static void check_total(const World& w) {
     for (int i = 0; i < rw.count[0]; i++) {
       Span s = span(rw, i);
       for (int k = 0; k < s.n * s.m; k++)
-        if (s.col[k % s.m] == d) right += rw.J[s.J + k] * rw.lam[s.r + k / s.m], size += std::fabs(rw.J[s.J + k] * rw.lam[s.r + k / s.m]);
+        if (s.col[k % s.m] == d)
+          right += rw.J[s.J + k] * rw.lam[s.r + k / s.m], size += std::fabs(rw.J[s.J + k] * rw.lam[s.r + k / s.m]);
     }
     CHECK_NEAR(left, right, kTwice * size);
   }

@@ -135,7 +135,8 @@ int main() {
     }
   }
   CHECK(contacts > 3 * 10 * trials && between > 4 * trials);
-  for (const char* name : {"hull_vertex", "shape_size", "friction", "softness", "limit_upper", "dry_friction", "armature", "mass"})
+  for (const char* name :
+       {"hull_vertex", "shape_size", "friction", "softness", "limit_upper", "dry_friction", "armature", "mass"})
     CHECK(seen[name]);
   return report("large");
 }

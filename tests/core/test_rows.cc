@@ -42,7 +42,8 @@ struct Moving {
   Scratch<D> s;
   View<D> a;
   explicit Moving(const World& w) : x(moving(w)), s(w.t), a(w, x) {
-    normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), costate::velocity(w.t, s.tr, a.in.v), shapes(w.t, a.th, s.tr, s.rw);
+    normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), costate::velocity(w.t, s.tr, a.in.v),
+        shapes(w.t, a.th, s.tr, s.rw);
     collide(w.t, a.th, s.tr, s.rw, a.in.h, s.o);
     limits(w.t, a.th, s.tr.q, a.in.v, a.in.h, s.rw);
   }

@@ -11,20 +11,20 @@ constexpr double kRounding = 1e-12;
 
 // ---- values -------------------------------------------------------------------------------------------------------------------
 static V row_of(const Mat3<double>& M, int i) { return i == 0 ? M.r0 : i == 1 ? M.r1 : M.r2; }
-static double entry(V a, int i) { return i == 0 ? a.x : i == 1 ? a.y : a.z; }
+static double coordinate(V a, int i) { return i == 0 ? a.x : i == 1 ? a.y : a.z; }
 
 // one row's error from two frames in the world, as the guide defines it
 static double phi_by_hand(Frame a, Frame b, int lock, double length) {
   Mat3<double> between = matrix(mul(conj(a.q), b.q));  // R_a^T R_b: entry (m, n) is e_m . b_n
   V d = tmul(matrix(a.q), b.p - a.p);
-  if (lock < 3) return entry(d, lock);
+  if (lock < 3) return coordinate(d, lock);
   if (lock == 3) return std::sqrt(dot(d, d)) - length;
   if (lock < 7) {
     Quat<double> q = mul(conj(a.q), b.q);
-    return (q.w < 0 ? -2 : 2) * entry(vec(q), lock - 4);
+    return (q.w < 0 ? -2 : 2) * coordinate(vec(q), lock - 4);
   }
   int r = (lock - 7) / 2, k = (lock - 7) % 2, n = (r + 1 + k) % 3, m = 3 - r - n;
-  return (k ? -1 : 1) * entry(row_of(between, m), n);
+  return (k ? -1 : 1) * coordinate(row_of(between, m), n);
 }
 
 // a world after one step, and its errors in the users' order
@@ -88,21 +88,21 @@ static Vector two_frames(Random& rng) {
   x.push_back(rng.uniform(0.5, 2));
   return x;
 }
-template <class T> struct Pair {
+template <class T> struct TwoFrames {
   Vec3<T> p[2];
   Quat<T> q[2];
   Mat3<T> R[2];
   T length;
   Ties<T> ties{};
   Params<T> th{};
-  explicit Pair(const std::vector<T>& x) : length(x[14]) {
+  explicit TwoFrames(const std::vector<T>& x) : length(x[14]) {
     for (int i = 0; i < 2; i++) p[i] = vec3_at(&x[7 * i]), q[i] = quat_normalise(quat_at(&x[7 * i + 3])), R[i] = matrix(q[i]);
     ties.p = p, ties.quat = q, ties.R = R, th.tie_length = &length;
   }
-  Pair(const Pair&) = delete;
+  TwoFrames(const TwoFrames&) = delete;
 };
 // bars of displacements about the origin, to p and quat
-static void put_bar(const Vector& x, int i, const Pair<double>& f, Force<double> F, Vector& x_bar) {
+static void put_bar(const Vector& x, int i, const TwoFrames<double>& f, Force<double> F, Vector& x_bar) {
   Quat<double> q_bar = {0, 0, 0, 0};
   quat_normalise_adj(quat_at(&x[7 * i + 3]), tmul(f.R[i], F.n - cross(f.p[i], F.f)), q_bar);
   put(&x_bar[7 * i], vec3_at(&x_bar[7 * i]) + F.f), put(&x_bar[7 * i + 3], q_bar);
@@ -112,12 +112,12 @@ static void check_lock_adj(const Vector& x, int lock, Random& rng) {
   check_adjoint(
       "lock_row", x, 7,
       [&](const Duals& in, Duals& y) {
-        Pair<D> f(in);
+        TwoFrames<D> f(in);
         LockRow<D> row = lock_row(f.th, f.ties, 0, lock, f.p[1] - f.p[0]);
         y[0] = row.phi, put(&y[1], row.axis), put(&y[4], lock < kLockTurn ? f.p[1] : zero3<D>());
       },
       [&](const Vector& g, Vector& x_bar) {
-        Pair<double> f(x);
+        TwoFrames<double> f(x);
         V d = f.p[1] - f.p[0];
         Force<double> a = zero_force<double>(), b = a;
         lock_row_adj(f.ties, 0, lock, d, lock_row(f.th, f.ties, 0, lock, d), g[0], vec3_at(&g[1]), vec3_at(&g[4]), a, b,
@@ -139,13 +139,13 @@ static void check_axis_adj(const Vector& x, int axis, Random& rng) {
   check_adjoint(
       "tie_axis", x, 13,
       [&](const Duals& in, Duals& y) {
-        Pair<D> f(in);
+        TwoFrames<D> f(in);
         TieAxisRow<D> row = tie_axis(t, Trace<D>{}, f.ties, 0);
         y[0] = row.x;
         put(&y[1], row.F_a.n), put(&y[4], row.F_a.f), put(&y[7], row.F_b.n), put(&y[10], row.F_b.f);
       },
       [&](const Vector& g, Vector& x_bar) {
-        Pair<double> f(x);
+        TwoFrames<double> f(x);
         Force<double> a = zero_force<double>(), b = a;
         Motion<double> A = {vec3_at(&g[1]), vec3_at(&g[4])}, B = {vec3_at(&g[7]), vec3_at(&g[10])};
         tie_axis_adj(t, Trace<double>{}, f.ties, 0, g[0], A, B, a, b);
@@ -160,7 +160,7 @@ static void check_axis_values(Random& rng) {
     Frame a = {random_vec(rng), random_quat(rng)}, b = compose(a, {{0, 0, 0.7 * angle}, quat_exp(V{0, 0, angle})});
     Vector x = flat(a.p);
     for (const Vector& part : {flat(a.q), flat(b.p), flat(b.q), Vector{1}}) x.insert(x.end(), part.begin(), part.end());
-    Pair<double> f(x);
+    TwoFrames<double> f(x);
     CHECK_NEAR(tie_axis(one_tree(kHingeAxis), Trace<double>{}, f.ties, 0).x, angle, 1e-14);
     CHECK_NEAR(tie_axis(one_tree(kSlideAxis), Trace<double>{}, f.ties, 0).x, 0.7 * angle, 1e-14);
   }
@@ -234,7 +234,7 @@ static Vector frames_at(V p, Quat<double> q) { return {0, 0, 0, 1, 0, 0, 0, p.x,
 
 // bars of x when phi has one of 1
 static Vector phi_bars(const Vector& x, int lock) {
-  Pair<double> f(x);
+  TwoFrames<double> f(x);
   Vector bar(x.size(), 0.0);
   Force<double> a = zero_force<double>(), b = a;
   V d = f.p[1] - f.p[0];
@@ -246,7 +246,7 @@ static Vector phi_bars(const Vector& x, int lock) {
 static void check_half_turn(Random& rng) {
   for (double w : {0.0, -0.0}) {
     Vector x = frames_at({0.1, 0.2, 0.3}, {w, 0.6, 0, 0.8});
-    Pair<double> f(x);
+    TwoFrames<double> f(x);
     // as w > 0: phi = 2 u, and the axis of turn i is u x 1_i
     CHECK(lock_row(f.th, f.ties, 0, 4, f.p[1]).phi == 1.2 && lock_row(f.th, f.ties, 0, 6, f.p[1]).phi == 1.6);
     V z = lock_row(f.th, f.ties, 0, 6, f.p[1]).axis;
@@ -257,7 +257,7 @@ static void check_half_turn(Random& rng) {
     }
     // turned about x by a half: the angle about z is anything, and has no derivative
     x = frames_at({0, 0, 0}, {w, 1, 0, 0});
-    Pair<double> g(x);
+    TwoFrames<double> g(x);
     TieAxisRow<double> row = tie_axis(one_tree(kHingeAxis), Trace<double>{}, g.ties, 0);
     Force<double> a = zero_force<double>(), b = a;
     Motion<double> none = zero_motion<double>();
@@ -265,7 +265,7 @@ static void check_half_turn(Random& rng) {
     CHECK(row.x == 0 && dot(a.n, a.n) == 0 && dot(b.n, b.n) == 0);
     // and by a half about z: pi, as w > 0
     x = frames_at({0, 0, 0}, {w, 0, 0, 1});
-    Pair<double> h(x);
+    TwoFrames<double> h(x);
     CHECK_NEAR(tie_axis(one_tree(kHingeAxis), Trace<double>{}, h.ties, 0).x, 3.14159265358979323846, 1e-15);
     check_axis_adj(x, kHingeAxis, rng);
   }
@@ -275,7 +275,7 @@ static void check_half_turn(Random& rng) {
 static void check_no_distance(Random& rng) {
   for (double off : {0.0, 0.9e-9, 1.1e-9}) {
     Vector x = frames_at({off, 0, 0}, {0.6, 0, 0.8, 0}), bar = phi_bars(x, kLockDistance);
-    Pair<double> f(x);
+    TwoFrames<double> f(x);
     LockRow<double> row = lock_row(f.th, f.ties, 0, kLockDistance, f.p[1]);
     bool some = off > 1e-9;
     CHECK(row.phi == (some ? off : 0) - 0.5 && row.axis.x == some && row.axis.z == !some && bar[14] == -1);

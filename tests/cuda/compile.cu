@@ -7,6 +7,7 @@
 #include "../../core/base/pack.h"
 #include "../../core/base/scalar.h"
 #include "../../core/data/equality.h"
+#include "../../core/data/feature.h"
 #include "../../core/data/inputs.h"
 #include "../../core/data/model.h"
 #include "../../core/data/options.h"
@@ -19,11 +20,23 @@
 #include "../../core/math/trig.h"
 #include "../../core/math/vec3.h"
 #include "../../core/ops/actuate.h"
+#include "../../core/ops/broadphase.h"
 #include "../../core/ops/collide.h"
+#include "../../core/ops/collide/chosen.h"
+#include "../../core/ops/collide/convex.h"
+#include "../../core/ops/collide/feature.h"
+#include "../../core/ops/collide/field.h"
+#include "../../core/ops/collide/gjk.h"
+#include "../../core/ops/collide/manifold.h"
+#include "../../core/ops/collide/plane_solid.h"
 #include "../../core/ops/collide/point_plane.h"
+#include "../../core/ops/collide/sat.h"
 #include "../../core/ops/collide/segments.h"
+#include "../../core/ops/collide/solid.h"
+#include "../../core/ops/collide/vertices.h"
 #include "../../core/ops/constrain.h"
 #include "../../core/ops/delassus.h"
+#include "../../core/ops/distance.h"
 #include "../../core/ops/equality.h"
 #include "../../core/ops/equality_factor.h"
 #include "../../core/ops/friction.h"
@@ -39,6 +52,7 @@
 #include "../../core/ops/joint/revolute.h"
 #include "../../core/ops/joint_rows.h"
 #include "../../core/ops/kinematics.h"
+#include "../../core/ops/large.h"
 #include "../../core/ops/lightness.h"
 #include "../../core/ops/limits.h"
 #include "../../core/ops/mass_form.h"
@@ -148,6 +162,13 @@ template <class T> __global__ void settle_kernel(Call<T> c) {
   settle_adj(c.t, m.th, m.tr, m.rw, m.in_bar.v, m.y_bar, m.rb, m.bar, m.th_bar, m.in_bar.q);
 }
 
+template <class T> __global__ void distance_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  distance(c.t, m.th, m.tr, m.rw, m.in.q, m.y);
+  distance_adj(c.t, m.th, m.tr, m.rw, m.y_bar, m.rb, m.bar, m.th_bar, m.in_bar.q);
+}
+
 template <class T> __global__ void manifold_kernel(Call<T> c) {
   Mine<T> m(c);
   if (!m.real) return;
@@ -165,6 +186,7 @@ template <class T> __global__ void manifold_kernel(Call<T> c) {
   template __global__ void mass_matrix_kernel<T>(Call<T>);  \
   template __global__ void joint_forces_kernel<T>(Call<T>); \
   template __global__ void settle_kernel<T>(Call<T>);       \
+  template __global__ void distance_kernel<T>(Call<T>);     \
   template __global__ void manifold_kernel<T>(Call<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -23,6 +23,10 @@ STEP_SIZES = (0.002, 0.005, 0.01)
 PLANE, CAPSULE = 0, 2  # codes of shapes
 BALL, FREE = 3, 4  # codes of joints
 LONGEST_RUN = 30  # steps that a world may have run before
+# Parameters that are shaken by lengths and angles, all others by parts of their values
+SHIFTED = (
+    "com", "joint_pos", "joint_anchor", "joint_axis", "joint_quat", "shape_pos", "shape_quat", "rest", "hull_vertex", "height",
+)  # fmt: skip
 
 
 def free(*shapes: cs.Shape, pos: tuple[float, ...] = (0.0, 0.0, 0.0)) -> dict:
@@ -219,7 +223,7 @@ def random_params(model: cs.Model, gen: torch.Generator, count: int) -> cs.Param
             shaken = uniform(gen, 0.05, 0.9, *shape)
         elif name == "softness":  # half of all worlds are rigid
             shaken = pick(gen, (0.0, 1e-5, 1e-4), *shape) * pick(gen, (0.0, 1.0), count, 1)
-        elif name in ("com", "joint_pos", "joint_anchor", "joint_axis", "joint_quat", "shape_pos", "shape_quat", "rest"):
+        elif name in SHIFTED:
             shaken = value + 0.003 * normal(gen, *shape).tanh()
         else:
             shaken = value * (1 + 0.1 * normal(gen, *shape).tanh())

@@ -10,6 +10,7 @@ import torch
 
 import costate as cs
 from tests.gradients.scenes import generator, normal, quadruped
+from tests.gradients.shape_scenes import heap
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -42,11 +43,19 @@ def backward_of_rollout(sim: cs.Simulator, params: cs.Params, steps: int) -> tup
 
 
 def rollout(steps: int) -> None:
+    of_model(quadruped().build(), steps, steps // 50)
+
+
+def pile(steps: int) -> None:
+    """The same for 70 bodies, whose sweeps are kept for the adjoint of one step at a time."""
+    of_model(heap(), steps, steps // 10)
+
+
+def of_model(model: cs.Model, steps: int, before: int) -> None:
     torch.set_num_threads(1)  # whole pools of threads are not what is measured
-    model = quadruped().build()
     sim, params = cs.Simulator(model, dt=0.002), model.params(requires_grad=True)
     for _ in range(3):  # loads libraries, makes the engine and its scratch
-        backward_of_rollout(sim, params, steps // 50)
+        backward_of_rollout(sim, params, before)
     growth, outputs = backward_of_rollout(sim, params, steps)
     print(growth, outputs)
 
@@ -69,4 +78,4 @@ def repeat(count: int) -> None:
 
 
 if __name__ == "__main__":
-    {"rollout": rollout, "repeat": repeat}[sys.argv[1]](int(sys.argv[2]))
+    {"rollout": rollout, "pile": pile, "repeat": repeat}[sys.argv[1]](int(sys.argv[2]))

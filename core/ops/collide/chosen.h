@@ -87,6 +87,12 @@ CS_FN Solid solid(const Tree& t, const Params<T>& th, const Rows<T>& rw, int s, 
   return g;
 }
 
+// no adjoint: chooses.   a number that is finite if the pose and the sizes are
+CS_FN double pose_sum(const Solid& g) {
+  Vec3<double> sum = g.p + g.size + (g.R.r0 + g.R.r1 + g.R.r2);
+  return sum.x + sum.y + sum.z;
+}
+
 // no adjoint: chooses.   features of one lane; returns how many
 template <class T> CS_FN int choose_lane(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int l, Vec3<T> shift,
                                          double reach, Feature* out) {
@@ -94,6 +100,8 @@ template <class T> CS_FN int choose_lane(const Tree& t, const Params<T>& th, con
   int a = t.pair_a[p], b = t.pair_b[p], type = t.shape_type[a];
   Solid g_b = solid(t, th, rw, b, l, zero3<T>(), x_b);
   Solid g_a = solid(t, th, rw, a, l, shift, x_a);
+  // a world that went wrong has no features: where NaN is, nothing could be looked up
+  if (!finite(pose_sum(g_a) + pose_sum(g_b) + reach)) return 0;
   if (type == kPlane) return choose_plane(g_a, g_b, reach, out);
   if (type == kField) {
     const T* heights = th.height + t.height_adr[a];

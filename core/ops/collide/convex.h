@@ -17,10 +17,10 @@ CS_BEGIN
 // Cosine of 3 degrees between the contact's normal and a face's: a resting box whose edges rule for a moment keeps its other corners,
 // and one that stands on an edge by 5 degrees or more is held there alone
 constexpr double kNearFace = 0.99863;
-// Of the smaller solid: a face gives way to two edges only if they overlap less by more than this, or if the solids are further apart than
-// kResting. The normal of nearly parallel edges, of boxes stacked by a solver, turns by any angle if one of them turns a little, and no
-// gradient through it would be worth anything
-constexpr double kPreferFace = 1e-7, kResting = 1e-6;
+// Of the smaller solid: a face gives way to two edges only if they overlap less by more than this; so also of solids at rest, nearer than
+// kResting, and to edges with a sine below the root of kTurning2. The normal of nearly parallel edges, of boxes stacked by a solver, turns by
+// any angle if one of them turns a little, and no gradient through it would be worth anything
+constexpr double kPreferFace = 1e-7, kResting = 1e-6, kTurning2 = 1e-4;
 // Distance below which segments.h knows no direction any more: overlapping by then
 constexpr double kNoSeparation = 2e-10;
 
@@ -30,8 +30,10 @@ struct Pair {
   double reach, tie, size;  // tie: lengths that count as equal; size: radius of the smaller one
 };
 
-// no adjoint: chooses.   how much closer than s the points of a face may be
-CS_FN double face_margin(const Pair& p, double s) { return s < kResting * p.size ? p.tie + kPreferFace * p.size : 2 * p.tie; }
+// no adjoint: chooses.   how far the points of a face may lie above the distance s; prefer: whatever s is
+CS_FN double face_margin(const Pair& p, double s, bool prefer) {
+  return prefer || s < kResting * p.size ? p.tie + kPreferFace * p.size : 2 * p.tie;
+}
 
 // no adjoint: chooses
 CS_FN Feature vertex_face(const Solid& f, int face, int vertex, int swap) {
@@ -56,17 +58,17 @@ CS_FN int incident_face(const Solid& g, Vec3<double> n, int deepest, double tie)
   return best;
 }
 
-// no adjoint: chooses.   the patch on a face of a (swap 0) or b, and the vertex of the other that lies deepest
-CS_FN Patch make_patch(const Pair& p, int face, int swap, int& deepest) {
+// no adjoint: chooses.   the patch on a face of a (swap 0) or b, and the vertex of the other that lies deepest. line: 0, 1, the vertices of
+// what has no faces
+CS_FN Patch make_patch(const Pair& p, int face, int swap, const int* line, int& deepest) {
   const Solid &f = swap ? *p.b : *p.a, &g = swap ? *p.a : *p.b;
-  Vec3<double> n = solid_normal(f, face);
-  Patch s = {&f, &g,    face, swap, n, f.loop + f.loop_adr[face], nullptr, nullptr, f.loop_adr[face + 1] - f.loop_adr[face],
-             0,  p.size};
-  deepest = support(g, -n);
-  if (g.faces == 0) return s;  // its vertices are 0 .. n - 1: see face_features
-  int on = incident_face(g, n, deepest, p.tie);
-  if (on < 0) return s;
-  s.inc = g.loop + g.loop_adr[on], s.n_inc = g.loop_adr[on + 1] - g.loop_adr[on], s.plane = g.plane + 3 * on;
+  Patch s = {&f, &g, face, swap, solid_normal(f, face), nullptr, line, nullptr, 0, g.n, p.size};
+  s.ref = f.loop + f.loop_adr[face], s.n_ref = f.loop_adr[face + 1] - f.loop_adr[face];
+  deepest = support(g, -s.n);
+  if (g.faces == 0) return s;
+  int on = incident_face(g, s.n, deepest, p.tie);
+  s.n_inc = on < 0 ? 0 : g.loop_adr[on + 1] - g.loop_adr[on];
+  if (on >= 0) s.inc = g.loop + g.loop_adr[on], s.plane = g.plane + 3 * on;
   return s;
 }
 
@@ -75,10 +77,9 @@ CS_FN Patch make_patch(const Pair& p, int face, int swap, int& deepest) {
 CS_OP int face_features(const Pair& p, int face, int swap, int n, double gap, Vec3<double> x, bool certain, Feature* out) {
   const int line[2] = {0, 1};
   int deepest;
-  Patch s = make_patch(p, face, swap, deepest);
-  if (s.g->faces == 0) s.inc = line, s.n_inc = s.g->n;
+  Patch s = make_patch(p, face, swap, line, deepest);
   double lowest = dot(s.n, s.g->x[deepest] - s.f->x[s.f->plane[3 * face]]);
-  int found = manifold(s, n, gap, x, lowest + face_margin(p, lowest), p.tie, p.reach, out);
+  int found = manifold(s, n, gap, x, lowest + face_margin(p, lowest, certain), p.tie, p.reach, out);
   if (found > 0 || !certain) return found;
   out[0] = vertex_face(*s.f, face, deepest, swap);
   return 1;
@@ -97,17 +98,17 @@ CS_OP int more_features(const Pair& p, Vec3<double> n, double gap, Vec3<double> 
 // Where the lines of two edges come closest, as parts of both; inside: not beyond their ends, and not parallel
 struct Crossing {
   bool inside;
-  double s, t;
+  double s, t, sine2;
   Vec3<double> c;  // e_a x e_b
 };
 
 // no adjoint: chooses
 CS_FN Crossing crossing(const Solid& a, const Solid& b, const int* v) {
   Vec3<double> e = a.x[v[1]] - a.x[v[0]], f = b.x[v[3]] - b.x[v[2]], d = b.x[v[2]] - a.x[v[0]], c = cross(e, f);
-  double c2 = dot(c, c);
-  if (parallel(e, f, c)) return {false, 0, 0, c};
+  double c2 = dot(c, c), sine2 = c2 / (dot(e, e) * dot(f, f));
+  if (parallel(e, f, c)) return {false, 0, 0, 0, c};
   double s = dot(cross(d, f), c) / c2, t = dot(cross(d, e), c) / c2;
-  return {min(s, t) > -kInside && max(s, t) < 1 + kInside, s, t, c};
+  return {min(s, t) > -kInside && max(s, t) < 1 + kInside, s, t, sine2, c};
 }
 
 // no adjoint: chooses.   two edges that cross, seen along n from a to b
@@ -119,6 +120,7 @@ CS_OP int edge_features(const Pair& p, const int* v, const Crossing& k, Vec3<dou
 
 // no adjoint: chooses.   features of an axis; certain: it is known to be the closest feature, else 0 where that cannot be seen
 CS_OP int axis_features(const Pair& p, const Axis& y, bool certain, Feature* out) {
+  if (y.kind != kTwoEdges && y.face < 0) return 0;  // numbers that are none
   if (y.kind != kTwoEdges) return face_features(p, y.face, y.kind == kFaceOfB, 0, 0, zero3<double>(), certain, out);
   Crossing k = crossing(*p.a, *p.b, y.v);
   return certain || k.inside ? edge_features(p, y.v, k, y.n, y.s, out) : 0;
@@ -183,7 +185,11 @@ CS_OP int closest_features(const Pair& p, const Simplex& s, Feature* out) {
   const Solid &a = *p.a, &b = *p.b;
   double length = sqrt(dot(s.v, s.v)), cosine[2];
   Vec3<double> n = (1 / length) * s.v, x = zero3<double>();
+  int v_a[3] = {}, v_b[3] = {}, n_a = distinct(s.ia, s.n, v_a), n_b = distinct(s.ib, s.n, v_b);
+  int v[4] = {v_a[0], v_a[n_a > 1], v_b[0], v_b[n_b > 1]};
+  Crossing k = crossing(a, b, v);
   // a face across n, if it keeps the other as far away as they are
+  double margin = face_margin(p, length, n_a > 1 && n_b > 1 && k.sine2 < kTurning2);
   int face[2] = {facing(a, n, cosine[0]), facing(b, -n, cosine[1])}, first = cosine[1] > cosine[0] + kSameMeasure;
   for (int turn = 0; turn < 2; turn++) {
     int of_b = turn ? 1 - first : first;
@@ -191,15 +197,12 @@ CS_OP int closest_features(const Pair& p, const Simplex& s, Feature* out) {
     if (cosine[of_b] < kNearFace) continue;
     Vec3<double> m = solid_normal(f, face[of_b]);
     double lowest = dot(m, g.x[support(g, -m)] - f.x[f.plane[3 * face[of_b]]]);
-    if (lowest >= min(s.least, length) - face_margin(p, length)) return face_features(p, face[of_b], of_b, 0, 0, x, true, out);
+    if (lowest >= min(s.least, length) - margin) return face_features(p, face[of_b], of_b, 0, 0, x, true, out);
   }
   // else edges and vertices; those of a capsule are known even where one end of it is closest
-  int v_a[3] = {}, v_b[3] = {}, n_a = distinct(s.ia, s.n, v_a), n_b = distinct(s.ib, s.n, v_b);
-  if (n_a == 3 || n_b == 3) return face_features(p, face[n_a < 3], n_a < 3, 0, 0, x, true, out);
-  int v[4] = {v_a[0], v_a[n_a > 1], v_b[0], v_b[n_b > 1]};
+  if ((n_a == 3 || n_b == 3) && face[n_a < 3] >= 0) return face_features(p, face[n_a < 3], n_a < 3, 0, 0, x, true, out);
   for (int i = 0; i < s.n; i++) x = fma(s.l[i], a.x[s.ia[i]], x);
   int count = 0;
-  Crossing k = crossing(a, b, v);
   if (n_a > 1 && n_b > 1) {
     if (k.inside) count = edge_features(p, v, k, n, length, out);
   } else {
@@ -218,7 +221,7 @@ CS_OP int choose_convex(const Solid& a, const Solid& b, double reach, Feature ou
   Ball ball_a = solid_ball(a), ball_b = solid_ball(b);
   Vec3<double> d = ball_b.c - ball_a.c;
   double far = reach + ball_a.r + ball_b.r, r = a.r + b.r;
-  if (dot(d, d) > far * far) return 0;
+  if (!(dot(d, d) <= far * far)) return 0;  // also where a world has diverged and nothing is a number any more
   double scale = ball_a.r + ball_b.r, place = max(dot(ball_a.c, ball_a.c), dot(ball_b.c, ball_b.c));
   double tie = kNearRounding * scale + kFarRounding * sqrt(place);
   Pair p = {&a, &b, reach, tie, min(ball_a.r, ball_b.r)};
@@ -233,7 +236,7 @@ CS_OP int choose_convex(const Solid& a, const Solid& b, double reach, Feature ou
   int meeting = gjk(a, b, d, reach + r, max(tie, kNoSeparation), scale, s);
   if (meeting == kFar) return 0;
   if (meeting == kApart) return closest_features(p, s, out);
-  Axis y = solid_axis(a, b, d, tie, prefer);
+  Axis y = solid_axis(a, b, tie, prefer);
   return y.s - r > reach ? 0 : axis_features(p, y, true, out);
 }
 

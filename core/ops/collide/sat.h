@@ -82,18 +82,12 @@ CS_OP Axis box_axis(const Solid& a, const Solid& b, double tie, double prefer) {
 }
 
 // ---- any two ------------------------------------------------------------------------------------------------------------------
-// no adjoint: chooses.   faces of f against the vertices of g. toward: from f to g; the face that looks there tells early what is too little
-CS_FN void face_axes(const Solid& f, const Solid& g, const Vec3<double>* normal, Vec3<double> toward, int kind, double tie,
-                     Axis& best) {
-  int w = 0, guess = 0;
-  for (int k = 1; k < f.faces; k++)
-    if (dot(normal[k], toward) > dot(normal[guess], toward)) guess = k;
-  double enough = best.s;
-  if (f.faces)
-    w = support(g, -normal[guess]), enough = max(enough, dot(normal[guess], g.x[w] - f.x[f.plane[3 * guess]]) - 2 * tie);
+// no adjoint: chooses.   faces of f against the vertices of g
+CS_FN void face_axes(const Solid& f, const Solid& g, const Vec3<double>* normal, int kind, double tie, Axis& best) {
+  int w = 0;
   for (int k = 0; k < f.faces; k++) {
     Vec3<double> n = normal[k], x = f.x[f.plane[3 * k]];
-    if (dot(n, n) < 0.5 || dot(n, g.x[w] - x) <= max(enough, best.s + tie)) continue;  // the last vertex is one too many already
+    if (dot(n, n) < 0.5 || dot(n, g.x[w] - x) <= best.s + tie) continue;  // the last vertex is one too many already
     w = support(g, -n);
     double s = dot(n, g.x[w] - x);
     if (s > best.s + tie) best = {kind, k, {-1, -1, -1, -1}, s, kind == kFaceOfA ? n : -n};
@@ -173,15 +167,15 @@ CS_FN void edge_axes(const Solid& a, const Solid& b, const Vec3<double>* normal_
   }
 }
 
-// no adjoint: chooses.   at least one of them has faces. d: about from a to b
-CS_OP Axis solid_axis(const Solid& a, const Solid& b, Vec3<double> d, double tie, double prefer) {
+// no adjoint: chooses.   at least one of them has faces.
+CS_OP Axis solid_axis(const Solid& a, const Solid& b, double tie, double prefer) {
   if (a.type == kBox && b.type == kBox) return box_axis(a, b, tie, prefer);
   Vec3<double> normal_a[kMaxFaces], normal_b[kMaxFaces];
   for (int f = 0; f < a.faces; f++) normal_a[f] = solid_normal(a, f);
   for (int f = 0; f < b.faces; f++) normal_b[f] = solid_normal(b, f);
   Axis best = {kFaceOfA, -1, {-1, -1, -1, -1}, -1e300, {0, 0, 1}};
-  face_axes(a, b, normal_a, d, kFaceOfA, tie, best);
-  face_axes(b, a, normal_b, -d, kFaceOfB, tie, best);
+  face_axes(a, b, normal_a, kFaceOfA, tie, best);
+  face_axes(b, a, normal_b, kFaceOfB, tie, best);
   edge_axes(a, b, normal_a, normal_b, tie, prefer, best);
   return best;
 }
