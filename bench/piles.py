@@ -16,7 +16,7 @@ SIZES = (10, 100, 1000)
 STEPS = {10: 10, 100: 10, 1000: 2}  # of one measured rollout
 WORLDS, QUICK_WORLDS, SMALL = 256, 32, 10
 GROWTH_TARGET = 2.0
-MEMORY_STEPS = (2, 20)
+MEMORY_STEPS = (4, 24)
 MEMORY_TARGET = 1.5  # times the size of a state, beyond inputs and outputs
 WAYS = ("step", "step and backward")
 SOLVERS = ("Newton", "CG")
@@ -27,9 +27,8 @@ defaults: sweeps and Newton steps, but with more than 768 possible rows, that is
 Backward is by the first state and all parameters. MuJoCo has its defaults (Euler, pyramids, solref 0.02) with its Newton solver,
 the default, or its CG solver (at most 100 iterations); `mujoco.rollout` on the calling thread, warm-started. Contacts of costate
 have rows from 1 cm on, MuJoCo's where boxes overlap; pushing: with a force. A ratio above 1: costate is faster."""
-MEMORY_NOTES = """Peak resident memory of the process (VmHWM on Linux). Scratch: what the first rollout with backward takes, and
-keeps. Growth: what {long} steps with backward take more than {short} did, above inputs and outputs (states and their gradients),
-per step."""
+MEMORY_NOTES = """Peak resident memory of the process (VmHWM on Linux) above inputs and outputs (states, gradients). Scratch:
+that of {short} steps with backward. Growth: by how much more that of {long} steps is, per step."""
 
 
 def run(*, quick: bool) -> Iterator[Table]:
@@ -130,7 +129,7 @@ def measure(n: int) -> tuple[float, float, float, float]:
     """MB: a state; scratch memory; inputs and outputs per step; peak growth above them per step."""
     import torch
 
-    from bench.memory import growth, status_mb
+    from bench.memory import growth
     from bench.timing import one_core
 
     one_core()
@@ -150,12 +149,10 @@ def measure(n: int) -> tuple[float, float, float, float]:
         return tuple(torch.ones(steps + 1, 1, size, dtype=torch.float64) for size in (sim.model.nq, sim.model.nv))
 
     short, long = MEMORY_STEPS
-    before = status_mb("VmRSS")
-    size_short, _ = growth(work, inputs(1), inputs(short))
-    scratch = status_mb("VmHWM") - before
-    size, above = growth(work, inputs(short), inputs(long))
+    (size_short, above_short), (size, above) = (growth(work, inputs(1), inputs(steps)) for steps in (short, long))
+    per_step = long - short
     state = 8e-6 * (sim.model.nq + sim.model.nv)
-    return state, scratch, (size - size_short) / (long - short), above / (long - short)
+    return state, above_short, (size - size_short) / per_step, (above - above_short) / per_step
 
 
 if __name__ == "__main__":

@@ -153,12 +153,12 @@ def search_throw(task: Task, starts: int, console: Console, seed: int = 0) -> Se
 def main(argv: Sequence[str] | None = None) -> tuple[Task, Search]:
     """Let it fall, search, draw."""
     parser = argparse.ArgumentParser(description="a pile on hills, and a stone that must come to rest on a mark")
-    parser.add_argument("--quick", action="store_true", help="5 other bodies instead of 15")
+    parser.add_argument("--quick", action="store_true", help="5 other bodies instead of 10")
     parser.add_argument("--starts", type=int, default=6, help="most searches")
     parser.add_argument("--seed", type=int, default=0, help="of the first throws")
     parser.add_argument("--out", type=Path, default=Path("outputs"), help="folder of the picture; '-' draws none")
     args = parser.parse_args(argv)
-    console, task = Console(), Task(pile(5 if args.quick else 15))
+    console, task = Console(), Task(pile(5 if args.quick else 10))
     search = search_throw(task, args.starts, console, args.seed)
     best = search.best()
     v, (away, speed) = [round(x, 3) for x in search.throws[best].tolist()], search.errors[best].tolist()

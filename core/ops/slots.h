@@ -54,7 +54,7 @@ template <class T> CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, co
   T deepest = T(0);
   for (int c = 0; c < candidates; c++) {
     while (rw.near[near] != rw.cand_pair[c]) near++;
-    auto active = fma(h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin));
+    auto active = (fma(h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
     int bits = int(lane_bits(active)) & rw.near_bits[near];
     rw.used[c] = bits;
     if (!bits) continue;

@@ -34,7 +34,7 @@ class Scene(AddActuators, AddConstraints):
     self_collision : whether bodies of one tree touch each other; a body and its parent never do (see `exclude`).
     friction_rule, restitution_rule : what makes one coefficient of those of two shapes that touch: "geometric" (mean),
         "maximum", "minimum", "arithmetic" (mean) or "product".
-    max_contacts : most contacts of one world at a time; None for as many as there can be, up to 48.
+    max_contacts : most contacts of one world at a time; None for as many as there can be, up to 48 or 12 per tree.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
-identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png: what examples draw.
+identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png, pile.png: what examples draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
 linkage.png: a four-bar, the curve of a point of its coupler, and how far its loop is open (guide/constraints.md).
 """
@@ -220,3 +220,4 @@ if __name__ == "__main__":
     example_picture("identify_pendulum")
     example_picture("throw_ball")
     example_picture("servo_robots", "servo_arm", "servo_quadruped")
+    example_picture("pile")

@@ -27,7 +27,8 @@ STYLE = {
     "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK, "text.color": INK,
     "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.titlelocation": "left",
 }  # fmt: skip
-LIGHT, SIDES = LightSource(azdeg=300, altdeg=45), 16
+LIGHT, SIDES = LightSource(azdeg=200, altdeg=50), 16
+SHOWN = 1.05  # m of the hills to every side
 
 
 def draw(task: Task, search: Search, folder: Path) -> Path:
@@ -37,8 +38,8 @@ def draw(task: Task, search: Search, folder: Path) -> Path:
     with plt.rc_context(STYLE):
         figure = plt.figure(figsize=(10.5, 6.4), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1.7, 1))
-        _scene(left.add_axes((-0.1, -0.18, 1.2, 1.32), projection="3d", computed_zorder=False), task, traj)
-        left.text(0.02, 0.95, f"After {task.steps * task.sim.dt:g} s: the stone (orange) lies on the mark", fontsize=10)
+        _scene(left.add_subplot(projection="3d", computed_zorder=False), task, traj)
+        left.suptitle(f"After {task.steps * task.sim.dt:g} s; the stone and its way are orange, the mark is a cross", fontsize=10)
         above, below = right.subplots(2, 1, height_ratios=(1.5, 1))
         _throws(above, task, search, best)
         _progress(below, search)
@@ -59,9 +60,8 @@ def polygons(model: cs.Model, index: int) -> list[np.ndarray]:
     if isinstance(shape, cs.Box):
         half = np.array([float(x) for x in shape.half])
         corners = half * np.array([[1 - 2 * (i & 1), 1 - (i & 2), 1 - (i >> 1 & 2)] for i in range(8)])
-        return [
-            corners[list(face)] for face in ((0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5))
-        ]
+        faces = ((1, 3, 2, 0), (6, 7, 5, 4), (4, 5, 1, 0), (3, 7, 6, 2), (2, 6, 4, 0), (5, 7, 3, 1))
+        return [corners[list(face)] for face in faces]
     angle, radius = np.linspace(0, 2 * pi, SIDES + 1), float(shape.radius)
     if isinstance(shape, cs.Cylinder):
         half = float(shape.half_length)
@@ -93,9 +93,11 @@ def _scene(ax: Any, task: Task, traj: cs.Trajectory) -> None:
 
     model, height = task.sim.model, hills().numpy()
     side = np.linspace(-SIZE, SIZE, len(height))
+    part = np.abs(side) < SHOWN
+    side, height = side[part], height[part][:, part]
     x, y = np.meshgrid(side, side, indexing="ij")
     shade = LIGHT.shade(height, plt.get_cmap("gist_earth"), vmin=-0.5, vmax=0.45, vert_exag=4, blend_mode="soft")
-    ax.plot_surface(x, y, height, facecolors=0.5 + 0.5 * shade, rstride=1, cstride=1, lw=0.2, edgecolor="#ffffff60", zorder=0)
+    ax.plot_surface(x, y, height, facecolors=0.55 + 0.45 * shade, rstride=1, cstride=1, lw=0.2, edgecolor="#ffffff60", zorder=0)
     k = cs.kinematics(model, traj.q[-1])
     ax.view_init(elev=38, azim=-62)
     towards = np.array([np.cos(np.radians(-62)), np.sin(np.radians(-62)), 0.6])
@@ -108,14 +110,16 @@ def _scene(ax: Any, task: Task, traj: cs.Trajectory) -> None:
         colour = ORANGE if model.body_names[body] == "stone" else COLOURS[type(_shape(model, i)).__name__]
         found.append((float(place @ towards), [place + _rotate(quat, p) for p in polygons(model, i)], colour))
     for order, (_, faces, colour) in enumerate(sorted(found, key=lambda one: one[0])):
-        ax.add_collection3d(Poly3DCollection(faces, facecolors=colour, edgecolors=INK, lw=0.25, shade=True, zorder=2 + order))
+        ax.add_collection3d(
+            Poly3DCollection(faces, facecolors=colour, edgecolors=INK, lw=0.25, shade=True, lightsource=LIGHT, zorder=2 + order)
+        )
     way = traj.q[:, -7:-4].numpy()
     ax.plot(*way.T, color=ORANGE, lw=1.6, zorder=50)
     mark = task.mark.numpy()
     at = np.abs(side[:, None] - mark).argmin(0)
     ax.plot(*mark[:, None], [height[at[0], at[1]] + 0.05], "x", color=INK, ms=8, mew=2, zorder=60)
-    ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), zlim=(-0.2, 0.7))
-    ax.set_box_aspect((2.2, 2.2, 0.9), zoom=1.15)
+    ax.set(xlim=(-SHOWN, SHOWN), ylim=(-SHOWN, SHOWN), zlim=(-0.2, 0.7))
+    ax.set_box_aspect((2 * SHOWN, 2 * SHOWN, 0.9), zoom=1.35)
     ax.set_axis_off()
 
 
@@ -135,7 +139,7 @@ def _throws(ax: Any, task: Task, search: Search, best: int) -> None:
         ax.annotate(str(i - first), way[-1], textcoords="offset points", xytext=(4, 4), fontsize=8, color=colour)
     ax.plot(*task.mark[:, None], "x", color=INK, ms=8, mew=2)
     ax.set(aspect="equal", xlim=(-1.0, 1.2), ylim=(-0.9, 0.9), xlabel="x, m", ylabel="y, m")
-    ax.set_title("The stone's ways from above, by iteration")
+    ax.set_title("Its ways from above, by iteration")
 
 
 def _progress(ax: Any, search: Search) -> None:
@@ -145,5 +149,5 @@ def _progress(ax: Any, search: Search) -> None:
         away = [float(e[0]) for e in search.errors[begin:end]]
         last = end == len(search.errors)
         ax.semilogy(away, color=ORANGE if last else GREY, lw=1.6 if last else 1.0, zorder=2 if last else 1)
-    ax.set(title="Distance from the mark in the end, m", xlabel="iteration of each search")
+    ax.set(title="Distance from the mark in the end, m", xlabel="iteration of each search", ylim=(None, 2.0))
     ax.grid(alpha=0.25)

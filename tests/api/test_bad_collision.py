@@ -35,7 +35,7 @@ def state() -> cs.State:
     return cs.Simulator(model()).initial_state(WORLDS)
 
 
-def refused(call, error, *words):
+def check_refused(call, error, *words):
     with pytest.raises(error) as caught:
         call()
     message = str(caught.value)
@@ -72,7 +72,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize(("call", "error", "words"), [(c, e, w) for c, e, *w in ARGUMENTS.values()], ids=list(ARGUMENTS))
 def test_arguments_of_distance(call, error, words):
-    refused(call, error, *words)
+    check_refused(call, error, *words)
 
 
 def test_two_planes():
@@ -81,7 +81,7 @@ def test_two_planes():
     scene.add_shape(cs.Plane(name="wall", quat=(0.5, 0.5, 0.5, 0.5)))
     scene.add_body("ball", joint=cs.Free(), pos=(1, 1, 1), shapes=cs.Sphere(0.1))
     built = scene.build()
-    refused(lambda: cs.distance(built, built.q0, "floor", "wall"), ValueError, "'floor' and 'wall' both have no end")
+    check_refused(lambda: cs.distance(built, built.q0, "floor", "wall"), ValueError, "'floor' and 'wall' both have no end")
 
 
 # ---- sizes, corners and heights in params --------------------------------------------------------------------------
@@ -111,17 +111,17 @@ def test_params(call, what):
     field, index, value, *words = FIELDS[what]
     shared = model().params()[field].clone()
     shared[index] = value
-    refused(lambda: CALLS[call](state(), model().params().replace(**{field: shared})), ValueError, *words)
+    check_refused(lambda: CALLS[call](state(), model().params().replace(**{field: shared})), ValueError, *words)
     own = model().params().expand(WORLDS)[field].clone()
     own[(1, *index)] = value
-    refused(lambda: CALLS[call](state(), model().params().replace(**{field: own})), ValueError, *words, "in world 1")
+    check_refused(lambda: CALLS[call](state(), model().params().replace(**{field: own})), ValueError, *words, "in world 1")
 
 
 @pytest.mark.parametrize("field", ["hull_vertex", "height"])
 def test_shapes_of_fields(field):
     short = model().params()[field][1:]
     words = f"replace: {field} must have shape", str(tuple(short.shape))
-    refused(lambda: model().params().replace(**{field: short}), ValueError, *words)
+    check_refused(lambda: model().params().replace(**{field: short}), ValueError, *words)
 
 
 # ---- hulls and terrains --------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def ball(n: int) -> np.ndarray:
 @pytest.mark.parametrize("what", list(SHAPES))
 def test_shapes(what):
     shape, words = SHAPES[what]
-    refused(lambda: cs.Scene().add_shape(shape(), name="it"), ValueError, "add_shape('it'): ", words)
+    check_refused(lambda: cs.Scene().add_shape(shape(), name="it"), ValueError, "add_shape('it'): ", words)
 
 
 def test_hulls_with_64_corners_are_fine():

@@ -15,15 +15,16 @@ import torch
 from torch import Tensor
 
 import costate as cs
-from costate.rotation import multiply, normalise, rotate
-from tests.gradients.contact_differences import LEVELS, RATIO, ROUNDING, extrapolate
-from tests.gradients.distance_pairs import PAIRS, Poses, planes, poses
+from costate.rotation import inverse, multiply, normalise, rotate
+from tests.gradients.contact_differences import LEVELS, RATIO, ROUNDING, TINY, extrapolate
+from tests.gradients.contact_scenes import uniform
+from tests.gradients.distance_pairs import PAIRS, Poses, build, planes, poses
 from tests.gradients.scenes import generator, normal
 
 COUNT = 64  # worlds of a pair
-# Promised, relative; measured 1e-11 and 2e-8
+# Promised, relative; measured 1e-11 and 3e-8 at most
 MEDIAN, WORST = 1e-9, 1e-7
-# A difference in more doubt than this says nothing: a kink is nearer than its steps. Measured: 0.3% of the cases of a pair
+# A difference in more doubt than this says nothing: a kink is nearer than its steps. Measured: 1% of a pair's cases at most
 DOUBT, KINKS = 3e-8, 0.02
 FIRST = 1e-3  # the largest step, of each input's scale
 # m, rad: how much an input may change by
@@ -85,16 +86,19 @@ def compare(p: Poses, seed: int = 2) -> list[Case]:
     sizes = FIRST / RATIO ** torch.arange(LEVELS, dtype=torch.float64)
     cases = []
     for i, (name, d) in enumerate(along.items()):
-        h = torch.cat((sizes, -sizes, torch.zeros(1, dtype=torch.float64))).reshape(-1, *[1] * d.ndim)
+        tiny = torch.tensor(TINY, dtype=torch.float64)
+        h = torch.cat((sizes, -sizes, tiny, -tiny, torch.zeros(1, dtype=torch.float64))).reshape(-1, *[1] * d.ndim)
         with torch.no_grad():
             found = distance(p.model, *moved(p, name, h * d))
         for output, y in found.items():
             total, size = (weights[output] * y).sum(-1), sizes.unsqueeze(-1)
-            slopes = (total[:LEVELS] - total[LEVELS:-1]) / (2 * size)
-            rounding = ROUNDING * (weights[output] * y[-1]).abs().sum(-1) / size
+            forth, back, middle = total[:LEVELS], total[LEVELS : 2 * LEVELS], total[-1]
+            slopes, (there, here) = (forth - back) / (2 * size), total[2 * LEVELS : -1].chunk(2)
+            least = ROUNDING * (weights[output] * y[-1]).abs().sum(-1)
+            rounding = torch.maximum((there + here - 2 * middle).abs().amax(0), least) / size
             difference, doubt = extrapolate(slopes, torch.ones_like(slopes, dtype=torch.bool), rounding)
             # half of the difference of slopes to both sides falls with the step, unless there is a kink in the middle
-            sides = (total[:LEVELS] + total[LEVELS:-1] - 2 * total[-1]) / (2 * size)
+            sides = (forth + back - 2 * middle) / (2 * size)
             doubt = torch.maximum(doubt, (sides[3] - sides[2] / RATIO).abs() - 100 * rounding[3])
             g, flat = grads[output][i], d.reshape(worlds, -1)
             g = torch.zeros_like(flat) if g is None else g.reshape(worlds, -1)
@@ -143,7 +147,7 @@ def test_pair(pair):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("seed", range(3, 5))
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_pair_in_more_poses(pair, seed):
     check(compare(some_poses(*pair, 16 * COUNT, seed), seed))
@@ -221,6 +225,29 @@ def test_moving_everything_together(pair):
     assert (there.normal - rotate(turn, here.normal)).abs().max() < 1e-9
     to_pos, to_q = torch.autograd.grad(there.gap.sum(), (pos, q))
     assert (to_pos[:, 0] + to_q[:, -7:-4]).abs().max() < 1e-12
+
+
+def test_boxes_with_faces_nearly_parallel():
+    """Far apart or overlapping, within 3 degrees: moved by the gap along the normal they just touch; both points are theirs.
+
+    Faces like these touch in several points, whose gaps count along other normals: smaller ones among them are no distances.
+    """
+    count, gen, model = 512, generator(6), build("box", "box")
+    half = model.defaults["shape_size"]
+    q = torch.tensor(model.q0).expand(count, -1).clone()
+    bodies = cs.kinematics(model, q)
+    frame, tilt = bodies.quaternion[:, 0], torch.ones(count, 4, dtype=torch.float64)
+    tilt[:, 1:] = 0.025 * normal(gen, count, 3).tanh() / 3**0.5
+    way = torch.stack((*(0.25 * normal(gen, 2, count).tanh()), uniform(gen, 0.12, 1.2, count)), -1)
+    q[:, -7:-4], q[:, -4:] = bodies.position[:, 0] + rotate(frame, way), normalise(multiply(frame, tilt))
+    y, bodies = cs.distance(model, q, 0, 1), cs.kinematics(model, q)
+    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 3)
+    x = [bodies.position[:, i : i + 1] + rotate(bodies.quaternion[:, i : i + 1], corners * half[i]) for i in range(2)]
+    along = [(y.normal.unsqueeze(1) * corner).sum(-1) for corner in x]
+    assert (along[1].amin(-1) - along[0].amax(-1) - y.gap).abs().max() < 1e-9
+    for i, point in enumerate((y.point_a, y.point_b)):
+        local = rotate(inverse(bodies.quaternion[:, i]), point - bodies.position[:, i])
+        assert (local.abs() - half[i])[y.gap > 0].max() < 1e-9
 
 
 # float32 sees the same features unless others are as close to 1e-7 of the sizes; normals between near points turn by rounding/gap

@@ -57,7 +57,7 @@ def short_rollout(sim, x, params):
 
 def test_rollouts():
     """As in test_contact_differences.py: smaller steps, since kinks add up, and so does the noise of redundant rows."""
-    scenes = ("box on box", "edge on edge", "cylinder on box", "hull on hull", "box on field")
+    scenes = ("box on box", "edge on edge", "cylinder on box", "hull on hull", "prism on box", "box on field", "mixed pile")
     check(summary(cases(scenes, 3, short_rollout, count=10, only=SHAPES, first=2e-5, most_doubt=1e-3)))
 
 

@@ -51,7 +51,7 @@ def sides(a: str, b: str, worlds: int, seed: int) -> tuple[Side, Side]:
     return a_, Side(b, size_b, pos + far * unit(rng.normal(size=(worlds, 3))), quat_b)
 
 
-def compare(a: str, b: str, worlds: int, seed: int = 0) -> str:
+def check_pair(a: str, b: str, worlds: int, seed: int = 0) -> str:
     """Check gaps, normals and points; returns the numbers."""
     side_a, side_b = sides(a, b, worlds, seed)
     model = pair_model(a, b)
@@ -85,13 +85,13 @@ def compare(a: str, b: str, worlds: int, seed: int = 0) -> str:
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_gap_and_normal(a, b):
-    print(compare(a, b, POSES))
+    print(check_pair(a, b, POSES))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_gap_and_normal_in_all_poses(a, b):
-    print(compare(a, b, ALL_POSES, seed=1))
+    print(check_pair(a, b, ALL_POSES, seed=1))
 
 
 @pytest.mark.parametrize(("a", "b"), [pair for pair in PAIRS if "box" in pair or "cylinder" in pair or "hull" in pair])
@@ -107,6 +107,34 @@ def test_contact_sees_the_same(a, b):
     right = cs.distance(model, q, "a", "b", params)
     assert (contacts.gap[first] - right.gap).abs().max() < 1e-12
     assert (contacts.normal[first] - right.normal).abs().max() < 1e-12
+
+
+# ---- poses that random ones seldom meet -----------------------------------------------------------------------------
+@pytest.mark.parametrize("between", [0.2, 0.05, 0.01])
+def test_nearly_parallel_capsules(between):
+    """They cross in the middle, turned by ever smaller angles; also parallel ones, that touch along their whole length."""
+    angle = np.concatenate((np.logspace(-9, -1, 50), [0.0]))
+    worlds, none = len(angle), np.zeros(len(angle))
+    size = np.tile((0.1, 0.5, 0.0), (worlds, 1))
+    upright, turned = np.tile((1.0, 0, 0, 0), (worlds, 1)), np.stack((np.cos(angle / 2), np.sin(angle / 2), none, none), 1)
+    a = Side("capsule", size, np.zeros((worlds, 3)), upright)
+    b = Side("capsule", size, np.tile((between, 0, 0), (worlds, 1)), turned)
+    model = pair_model("capsule", "capsule")
+    d = cs.distance(model, configuration(a, b), "a", "b", sizes(model, a, b))
+    assert (d.gap - (between - 0.2)).abs().max() < TOLERANCE
+    assert (d.normal - torch.tensor([1.0, 0, 0])).abs().max() < TOLERANCE
+
+
+@pytest.mark.parametrize("lift", [0.0, 1e-13, 1e-11, 1e-10, 1e-9, 1e-7, -1e-13, -1e-11, -1e-9])
+def test_edges_that_touch(lift):
+    """A lying can has its lowest edge on an edge of a box: whatever the normal is, the plane across it keeps them apart."""
+    box = Side("box", np.full((1, 3), 0.1), np.zeros((1, 3)), np.array([[1.0, 0, 0, 0]]))
+    lying = np.array([[np.sqrt(0.5), 0, np.sqrt(0.5), 0]])
+    can = Side("cylinder", np.array([[0.5, 2.0, 0]]), np.array([[0, 0.1, 0.6 + lift]]), lying)
+    model = pair_model("box", "cylinder")
+    d = cs.distance(model, configuration(box, can), "a", "b", sizes(model, box, can))
+    assert abs(d.gap.item() - lift) < 1e-9
+    assert abs(reference.separation(bodies(box), bodies(can), d.normal.numpy()).item() - d.gap.item()) < 1e-7
 
 
 # ---- planes --------------------------------------------------------------------------------------------------------

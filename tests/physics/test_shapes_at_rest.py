@@ -209,8 +209,8 @@ def test_dropped_tilted_it_settles_on_the_same_face(ground, name):
 @pytest.mark.parametrize("name", ["box", "standing cylinder", "cut box"])
 @pytest.mark.parametrize("steep", [False, True], ids=["level", "steep"])
 def test_rounding_does_not_take_contacts_away(steep, name, dtype):
-    """Flat on a box with any yaw, off by the rounding of a step in single precision: always four points, and nothing moves more than
-    rounding divided by the step. One point less, and it falls for a step."""
+    """Flat on a box with any yaw, off by the rounding of a step in single precision: always four points, and nothing moves by
+    more than rounding over the step. With a single point it falls for a step."""
     scene, lean = ground_of("steep box" if steep else "box")
     shape, _, height = RESTS[name]
     scene.add_body("body", joint=cs.Free(), shapes=shape)

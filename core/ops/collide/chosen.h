@@ -62,6 +62,9 @@ template <class T> CS_FN Vec3<T> lane_only(Vec3<LaneOf<T>> a, int l) {
   return {lane_only<T>(a.x, l), lane_only<T>(a.y, l), lane_only<T>(a.z, l)};
 }
 
+// Relative error of poses in float: a few roundings of a quaternion and its matrix
+constexpr double kFloatRounding = 5e-7;
+
 // no adjoint: gathers arguments.   lane l of shape s as numbers, its vertices in x [kMaxVertices], shifted into another tree's frame
 template <class T>
 CS_FN Solid solid(const Tree& t, const Params<T>& th, const Rows<T>& rw, int s, int l, Vec3<T> shift, Vec3<double>* x) {
@@ -83,6 +86,7 @@ CS_FN Solid solid(const Tree& t, const Params<T>& th, const Rows<T>& rw, int s, 
              t.solid + at[2],
              t.solid + at[3]};
   if (shape_round(type)) g.r = g.size.x;
+  if (sizeof(ElementOf<T>) == 4) g.rounding = kFloatRounding;
   for (int v = 0; v < n; v++) x[v] = g.p + mul(g.R, number(shape_vertex(t, th, s, v)));
   return g;
 }

@@ -223,7 +223,7 @@ CS_OP int choose_convex(const Solid& a, const Solid& b, double reach, Feature ou
   double far = reach + ball_a.r + ball_b.r, r = a.r + b.r;
   if (!(dot(d, d) <= far * far)) return 0;  // also where a world has diverged and nothing is a number any more
   double scale = ball_a.r + ball_b.r, place = max(dot(ball_a.c, ball_a.c), dot(ball_b.c, ball_b.c));
-  double tie = kNearRounding * scale + kFarRounding * sqrt(place);
+  double error = max(a.rounding, b.rounding), tie = (kNearRounding + error) * scale + (kFarRounding + error) * sqrt(place);
   Pair p = {&a, &b, reach, tie, min(ball_a.r, ball_b.r)};
   double prefer = tie + kPreferFace * p.size;
   if (a.type == kBox && b.type == kBox) {

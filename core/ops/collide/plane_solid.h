@@ -17,6 +17,8 @@ constexpr double kSpread = 1e-6;  // a point this close to the others, in parts 
 // Sine of the tilt below which corners of a rim replace its deepest point: they miss less than this part of the radius. Float knows the
 // direction of the deepest point down to about here, and its derivative by the tilt grows as one over the sine
 constexpr double kUpright = 1e-6;
+constexpr double kHigher =
+    20;  // distance that a point must be farther away for each height above the deepest one, to be taken before a lower one
 constexpr int kRimApart = 5;  // corners from the deepest point to its companions: 112.5 degrees
 
 // no adjoint: chooses.   the least gap
@@ -36,8 +38,7 @@ CS_FN double cloud_size(const Vec3<double>* x, int n) {
 
 // no adjoint: chooses
 // spread: up to four points out of n, beginning with `first`: the farthest from it, the farthest from that line, the farthest outside of that
-// triangle, all seen along the normal. Every distance counts less by as much as the point lies higher: of the corners of a thick plate the
-// lower ones win
+// triangle, all seen along the normal. A point that lies higher counts as kHigher times that much closer: what touches comes before what spreads
 CS_OP int spread(const Vec3<double>* x, const double* gap, int n, int first, Vec3<double> normal, double size, int pick[4]) {
   Mat3<double> C = tangent_frame(normal);
   double u[kMaxVertices], v[kMaxVertices];                // seen along the normal, from the first point
@@ -51,7 +52,7 @@ CS_OP int spread(const Vec3<double>* x, const double* gap, int n, int first, Vec
     for (int i = 0; i < n; i++) {
       double far = found == 1 ? sqrt(u[i] * u[i] + v[i] * v[i]) : found == 2 ? abs(ou[0] * u[i] + ov[0] * v[i]) : 0;
       for (int k = 0; k < 3 && found == 3; k++) far = max(far, ou[k] * (u[i] - cu[k]) + ov[k] * (v[i] - cv[k]));
-      double worth = far - (gap[i] - gap[first]);
+      double worth = far - kHigher * (gap[i] - gap[first]);
       if (far > kSpread * size && (best < 0 || worth > most + kTie * size)) best = i, most = worth;
     }
     if (best < 0) break;

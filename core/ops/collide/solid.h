@@ -19,6 +19,7 @@ struct Solid {
   const int *loop_adr, *loop;  // face f: vertices loop[loop_adr[f]] .. loop[loop_adr[f + 1] - 1], counterclockwise from outside
   const int* plane;            // [faces, 3] vertices of the face that span its plane best, counterclockwise
   const int* edge;             // [edges, 4] v0, v1, f0, f1: f0 has the edge as v0 -> v1, f1 as v1 -> v0
+  double rounding = 0;         // relative error of the numbers above, beyond that of double
 };
 
 constexpr int kMaxFaces = 2 * kMaxVertices - 4, kMaxEdges = 3 * kMaxVertices - 6;  // Euler: all faces triangles
