@@ -12,7 +12,7 @@ from bench.timing import Work, interleaved
 
 POSES = 2048
 APART = {"close": 0.12, "apart": 0.5}  # m, between the two centres, in a random direction
-AGREE = {"close": 1e-4, "apart": 1e-6}  # m; of overlaps the deepest point of a manifold may count a little more
+AGREE = 1e-6  # m
 POINTS = np.random.default_rng(1).normal(size=(16, 3))
 POINTS *= 0.08 / np.linalg.norm(POINTS, axis=1, keepdims=True)
 BOX, ROUND = (0.05, 0.06, 0.07), (0.05, 0.06)  # m: halves of a box; radius and half length of a cylinder
@@ -21,7 +21,7 @@ NOTES = f"""Microseconds per pair of `cs.distance`: {POSES:,} random poses in on
 one core; and with the gradient of the gap by both poses and all parameters. Close: centres 12 cm apart, so that most pairs
 overlap, else 50 cm; shapes are 10 to 16 cm wide, hulls have {len(POINTS)} corners. MuJoCo: `mj_geomDistance` of the same poses,
 one call each; what a call costs (that of two spheres) is subtracted. A cylinder of costate is a prism of 16 sides here, one of
-MuJoCo is round. Gaps of boxes and hulls agree to {AGREE["apart"]:g} m where they are apart."""
+MuJoCo is round. Gaps of boxes and hulls agree to {AGREE:g} m where they are apart."""
 
 
 def run(*, quick: bool) -> list[Table]:
@@ -33,7 +33,7 @@ def run(*, quick: bool) -> list[Table]:
             q = _poses(apart)
             model, theirs = _costate(*shapes), _mujoco(*shapes)
             if "cylinder" not in pair:
-                _agree(model, theirs, q, AGREE[where])
+                _agree(model, theirs, q, AGREE)
             works: dict[str, Work] = {"distance": _ours(model, q), "both": _both(model, q)}
             works |= {"peer": _theirs(theirs, q), "call": _theirs(_mujoco("sphere", "sphere"), q)}
             spent = {name: seconds / POSES for name, seconds in interleaved(works, quick=quick).items()}

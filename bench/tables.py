@@ -48,8 +48,8 @@ def us(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio."""
-    return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
+    """A ratio, with two digits."""
+    return f"{ratio:.2g}x" if ratio < 1 else f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
 def setup() -> str:

@@ -36,7 +36,7 @@ def warn_diverged(at: Tensor, steps: int, where: str, stacklevel: int = 3) -> No
 def may_overflow(model: Model) -> bool:
     """Whether a world can have more contacts than slots."""
     tree = model.engine.tree
-    return tree.max_contacts < len(tree.candidate_pair)
+    return tree.max_contacts < tree.candidates
 
 
 def is_watched(model: Model) -> bool:

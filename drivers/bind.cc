@@ -277,6 +277,7 @@ NB_MODULE(_core, m) {
       .def_prop_ro("rows", [](const PyTree& t) { return joint_rows(t.tree); })
       .def_prop_ro("equality_rows", [](const PyTree& t) { return t.tree.ne; })
       .def_prop_ro("large", [](const PyTree& t) { return t.tree.large != 0; })
+      .def_prop_ro("candidates", [](const PyTree& t) { return t.tree.nk; })
       .def_prop_ro("candidate_pair", [](const PyTree& t) { return t.storage.pairs.candidate_pair(); })
       .def("op", &op, nb::arg("op"), nb::arg("worlds"), nb::arg("inputs"), nb::arg("outputs"),
            nb::arg("options").none() = nb::none())

@@ -65,8 +65,9 @@ template <class E> struct SharedBars {
 
 template <class E, class Call> void run_packs(Call& c, int n_in, const int* sizes, size_t (*bytes)(const Call&, bool),
                                               void (*kernel)(const Call&, bool, long, long, void*)) {
-  // A single world runs in scalar code, which is faster than a pack with one lane in use and gives the same bits; so do large worlds
-  bool one = c.worlds == 1 || c.tree->large;
+  // A single world runs in scalar code, which is faster than a pack with one lane in use and gives the same bits; so do
+  // worlds that would share little
+  bool one = c.worlds == 1 || c.tree->alone;
   int lanes = one ? 1 : kernels(E()).lanes;
   long packs = (c.worlds + lanes - 1) / lanes;
   if (packs == 1 && !c.adjoint) return kernel(c, one, 0, 1, thread_scratch(bytes(c, one)));

@@ -280,6 +280,7 @@ struct TreeStorage {
     t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
     t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
     t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
+    t.alone = large || pairs.many;
     t.tree_adr = tree_adr.data(), t.tree_dof = tree_dof.data();
     t.tree_body_adr = tree_body_adr.data(), t.tree_body = tree_body.data();
   }

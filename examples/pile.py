@@ -30,6 +30,7 @@ DT, SECONDS = 0.01, 1.5
 FRICTION, DENSITY = 0.7, 800.0
 SIZE, POINTS = 1.5, 31  # m, half the terrain's width; heights along each side
 START, MARK = (-0.75, 0.0, 0.4), (0.55, 0.25)  # m: the stone's, and where it shall lie
+APART = 0.55  # m, from one heap to the next
 GUESS, SCATTER = (3.0, 0.5, 1.0), 0.3  # m/s: the first throws
 CLOSE = 0.02  # m and m/s
 RATE, CLIP, SMALLER = 0.15, 1.0, 0.95  # of Adam, m/s; of the gradient's length; of the rate, per iteration
@@ -62,20 +63,22 @@ def stone_corners(rng: torch.Generator, radius: float) -> Tensor:
     return radius * x / x.norm(dim=-1, keepdim=True)
 
 
-def pile(count: int, seed: int = 0) -> cs.Model:
-    """`count` bodies of all kinds above the middle of the hills, and the stone, the last one, beside them."""
+def pile(heaps: int, seed: int = 0) -> cs.Model:
+    """Heaps of five bodies, one of each kind, side by side above the hills, and the stone, the last body, beside them."""
     rng = torch.Generator().manual_seed(seed)
-    scene = cs.Scene()
+    scene, stone = cs.Scene(), None
     scene.add_shape(cs.Heightfield(hills(), (SIZE, SIZE), friction=FRICTION), name="hills")
-    for i in range(count):
-        layer, place = divmod(i, 4)
-        shift = 0.04 * torch.rand(2, generator=rng, dtype=torch.float64)
-        x, y = (0.22 * (torch.tensor([place // 2 - 0.5, place % 2 - 0.5]) + 0.3 * (layer % 2)) + shift).tolist()
-        quat = torch.randn(4, generator=rng, dtype=torch.float64)
-        pos = (x, y, 0.25 + 0.24 * layer)
-        scene.add_body(f"body{i}", joint=cs.Free(), pos=pos, quat=tuple((quat / quat.norm()).tolist()), shapes=solid(i % 5, rng))
-    flat = torch.tensor([1.0, 1.0, 0.35], dtype=torch.float64)
-    stone = cs.Hull(flat * stone_corners(rng, 0.1), density=DENSITY, friction=FRICTION)
+    for heap in range(heaps):
+        for kind in range(5):
+            layer, place = divmod(kind, 4)
+            shift = 0.04 * torch.rand(2, generator=rng, dtype=torch.float64)
+            x, y = (0.22 * (torch.tensor([place // 2 - 0.5, place % 2 - 0.5]) + 0.3 * (layer % 2)) + shift).tolist()
+            quat = torch.randn(4, generator=rng, dtype=torch.float64)
+            turn, pos = tuple((quat / quat.norm()).tolist()), (x, y - APART * heap, 0.25 + 0.24 * layer)
+            scene.add_body(f"heap{heap} {kind}", joint=cs.Free(), pos=pos, quat=turn, shapes=solid(kind, rng))
+        if stone is None:
+            flat = torch.tensor([1.0, 1.0, 0.35], dtype=torch.float64)
+            stone = cs.Hull(flat * stone_corners(rng, 0.1), density=DENSITY, friction=FRICTION)
     scene.add_body("stone", joint=cs.Free(), pos=START, shapes=stone)
     return scene.build()
 
@@ -153,12 +156,12 @@ def search_throw(task: Task, starts: int, console: Console, seed: int = 0) -> Se
 def main(argv: Sequence[str] | None = None) -> tuple[Task, Search]:
     """Let it fall, search, draw."""
     parser = argparse.ArgumentParser(description="a pile on hills, and a stone that must come to rest on a mark")
-    parser.add_argument("--quick", action="store_true", help="5 other bodies instead of 10")
+    parser.add_argument("--quick", action="store_true", help="one heap of five bodies instead of two")
     parser.add_argument("--starts", type=int, default=6, help="most searches")
     parser.add_argument("--seed", type=int, default=0, help="of the first throws")
     parser.add_argument("--out", type=Path, default=Path("outputs"), help="folder of the picture; '-' draws none")
     args = parser.parse_args(argv)
-    console, task = Console(), Task(pile(5 if args.quick else 10))
+    console, task = Console(), Task(pile(1 if args.quick else 2))
     search = search_throw(task, args.starts, console, args.seed)
     best = search.best()
     v, (away, speed) = [round(x, 3) for x in search.throws[best].tolist()], search.errors[best].tolist()

@@ -28,7 +28,8 @@ enum Form : int { kSparse = 0, kArticulated = 1 };
 // a field is a terrain of heights over a grid
 enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3, kCylinder = 4, kHull = 5, kField = 6 };
 constexpr int kMaxVertices = 64;  // of a hull
-constexpr int kManifold = 4;      // points in which two shapes touch at most, where features are chosen
+constexpr int kManifold = 4;      // points in which two solids touch at most, and a solid and a plane, where features are chosen
+constexpr int kFieldPoints = 8;   // the same of a field, which is no plane: the spread of four leaves others below it
 
 // no adjoint: integers.   points of a shape that can touch a plane
 CS_FN int shape_points(int shape) { return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : 0; }
@@ -38,7 +39,7 @@ CS_FN bool shape_round(int shape) { return shape == kSphere || shape == kCapsule
 CS_FN bool pair_chosen(int a, int b) { return a == kPlane ? shape_points(b) == 0 : !(shape_round(a) && shape_round(b)); }
 // no adjoint: integers.   points in which a pair may touch
 CS_FN int pair_points(int a, int b) {
-  if (pair_chosen(a, b)) return kManifold;
+  if (pair_chosen(a, b)) return a == kField ? kFieldPoints : kManifold;
   return a == kPlane ? shape_points(b) : a == kCapsule && b == kCapsule ? 2 : 1;
 }
 
@@ -108,10 +109,11 @@ struct Tree {
   const int *partner_adr,
       *partner;  // [ns + 1] first pair of a shape with a later one in `partner`: pairs [np], those of one shape by the other
   int n_groups;  // of pairs
-  int max_near, max_cand;          // pairs that may be near each other in a step, and their candidates
-  int large;                       // 1: too many contacts for dense matrices (ops/large.h); worlds of such models run one by one
-  int max_list;                    // most dofs that move one row
-  const int *tree_adr, *tree_dof;  // [nb + 1] first dof of the tree with this root in tree_dof [nv], in order
+  int max_near, max_cand;  // pairs that may be near each other in a step, and their candidates
+  int large;               // 1: too many contacts for dense matrices (ops/large.h)
+  int alone;     // 1: worlds run one by one: large ones, and those of so many trees that lanes would have little in common
+  int max_list;  // most dofs that move one row
+  const int *tree_adr, *tree_dof;        // [nb + 1] first dof of the tree with this root in tree_dof [nv], in order
   const int *tree_body_adr, *tree_body;  // the same of its bodies
   int n_limit_groups;
   const int* limit_order;      // [n_limit] limits, those of one tree next to each other

@@ -1,6 +1,6 @@
 // distance: gap, normal a -> b and closest points of one pair of shapes in one configuration.   y: gap, normal 3, point on a 3, point on b 3, world
 //
-// t: a Tree with this pair alone (drivers/op_kernel.h). Of all points in which the pair may touch the one with the smallest gap counts; where there is
+// t: a Tree with this pair alone. The closest feature counts, of points on a plane the one with the smallest gap; where there is
 // none (outside of a field) the gap is kNowhere.
 // kinks: those of collide; two points with the same gap
 #pragma once
@@ -36,7 +36,10 @@ CS_OP void distance(const Tree& t, const Params<T>& th, const Trace<T>& tr, cons
   int b = t.shape_body[t.pair_b[0]];
   Vec3<T> origin = b < 0 ? zero3<T>() : tr.origin[t.root[b]], *out = reinterpret_cast<Vec3<T>*>(y + 1);
   y[0] = far, out[0] = {T(0), T(0), T(1)}, out[1] = out[2] = zero3<T>();
-  for (int c = 0; c < rw.count[6]; c++) {
+  // features that are chosen begin with the closest one; further points may be measured along other normals
+  bool first = pair_chosen(t.shape_type[t.pair_a[0]], t.shape_type[t.pair_b[0]]) && t.shape_type[t.pair_a[0]] != kPlane;
+  for (int c = 0; c < rw.count[6]; c++) rw.used[c] = 0;
+  for (int c = 0; c < (first && rw.count[6] ? 1 : rw.count[6]); c++) {
     auto better = rw.gap[c] < best;
     Vec3<T> n = rw.frame[c].r0, on_a = rw.point[c] + origin - point_share(t, rw, c) * rw.gap[c] * n, on_b = on_a + rw.gap[c] * n;
     auto pick = [&](Vec3<T> a, Vec3<T>& to) {

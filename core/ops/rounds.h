@@ -20,8 +20,6 @@ constexpr double kRise = 3;
 constexpr double kPart = 0.3, kSmallPart = 0.1;
 // sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
 constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
-// Part of the residual that a round of sweeps and Newton steps may leave, or it was the last
-constexpr double kStalled = 0.9;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
 constexpr double kWell = 1e-3;
 
@@ -76,7 +74,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
 // no adjoint: relax_adj and natural_adj.   lambda of all rows
 template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Options& o) {
   using E = ElementOf<T>;
-  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), last = res, sweeps = T(0), done = T(0);
+  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
   bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
   T some = T(0);  // lanes that have rows at all
@@ -103,8 +101,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
     // without a single impulse, or without polish, there is nothing to choose from
     done = select(o.polish ? res == T(0) : !(res > tol), T(1), done);
     newton_steps(rw, o, res, done, events);
-    // a round that brings little is the last: rows that contradict each other are not solved by more of them
-    done = select((res > tol) & !(res > T(E(kStalled)) * last), done, T(1)), last = res;
+    done = select(res > tol, done, T(1));
   }
   auto open = res > tol;
   if (o.polish && any(open)) {

@@ -9,7 +9,7 @@ struct Field {
   Vector h;
   V local(int id) const { return {g.size.x * grid_place(id / g.ny, g.nx), g.size.y * grid_place(id % g.ny, g.ny), h[id]}; }
   V at(int id) const { return g.p + mul(g.R, local(id)); }
-  int choose(const Body& b, double reach, Feature out[4]) const {
+  int choose(const Body& b, double reach, Feature out[kFieldPoints]) const {
     return choose_field(g, [&](int id) { return h[id]; }, b.s, reach, out);
   }
   Touch<double> touch(const Body& b, const Feature& f) const {
@@ -85,7 +85,7 @@ static void check_points_on_fields(Random& rng) {
     Body b = make_body(kSphere, {r, 0, 0}, f.g.p + mul(f.g.R, p), kUp);
     bool outside;
     double gap = brute(f, p, outside) - r, reach = trial % 3 ? kAll : size * rng.uniform(-0.1, 0.4);
-    Feature out[4];
+    Feature out[kFieldPoints];
     int found = f.choose(b, reach, out);
     CHECK((found > 0) == (!outside && gap < reach));
     if (found == 0) continue;
@@ -113,7 +113,7 @@ static void check_solids_on_fields(Random& rng) {
       double gap = brute(f, tmul(f.g.R, x - f.g.p), outside) - b.s.r;
       if (!outside) least = std::fmin(least, gap);
     }
-    Feature out[4];
+    Feature out[kFieldPoints];
     int found = f.choose(b, reach, out);
     CHECK((found > 0) == (least < reach));
     std::vector<V> at;
@@ -130,7 +130,7 @@ static void check_solids_on_fields(Random& rng) {
 // flat ground: exactly above seams and corners of the grid a triangle, normal z; a plate has four corners, a capsule two ends
 static void check_flat(Random& rng) {
   Field f = {{5, 7, {2, 3, 0}, {0, 0, 0}, kUp}, Vector(35, 0.25)};
-  Feature out[4];
+  Feature out[kFieldPoints];
   for (int trial = 0; trial < 200; trial++) {
     double x = rng.below(9) * 0.5 - 2, y = trial % 2 ? rng.uniform(-3, 3) : rng.below(13) * 0.5 - 3;
     Body ball = make_body(kSphere, {trial % 4 < 2 ? 0.3 : 0, 0, 0}, {x, y, 0.25 + rng.uniform(0, 0.6)}, kUp);
@@ -160,7 +160,7 @@ static void check_slope(Random& rng) {
     V foot = trial % 3 == 1 ? V{y, x + off, 0} : V{x + off, y, 0};
     foot.z = 0.5 * foot.x + 0.3 * foot.y;
     Body ball = make_body(kSphere, {trial % 4 < 2 ? 0.2 : 0, 0, 0}, foot + rng.uniform(0.01, 1.5) * n, kUp);
-    Feature out[4];
+    Feature out[kFieldPoints];
     CHECK(f.choose(ball, kAll, out) == 1 && out[0].kind == kVertexFace);
     CHECK_NEAR(distance(f.touch(ball, out[0]).frame.r0, n), 0, kSmall);
   }
@@ -168,7 +168,7 @@ static void check_slope(Random& rng) {
 
 // a ball in a valley touches both sides, in a pit with steep walls two rims, on a ridge one edge, on a peak one vertex
 static void check_valleys() {
-  Feature out[4];
+  Feature out[kFieldPoints];
   Field valley = {{3, 2, {1, 1, 0}, {0, 0, 0}, kUp}, {1, 1, 0, 0, 1, 1}};  // two planes of 45 degrees
   Body ball = make_body(kSphere, {0.3, 0, 0}, {0, 0.2, 0.3 * std::sqrt(2.0)}, kUp);
   CHECK(valley.choose(ball, 0.1, out) == 2);
@@ -197,7 +197,7 @@ static void check_rolling() {
     V x = f.local(i);
     f.h[i] = -0.15 * (x.x * x.x + x.y * x.y);  // a dome
   }
-  Feature out[4];
+  Feature out[kFieldPoints];
   V before = {0, 0, 0};
   double gap = 0, step = 1e-4;
   for (int i = 0; i < 15000; i++) {

@@ -14,7 +14,7 @@ from tests.gradients.shape_scenes import heaps
 from tests.gradients.test_contact_differences import KINKS, MEDIAN, WORST
 
 INPUTS = ("q", "v", "control", "external", "dt", "mass", "friction", "shape_size")
-FIRST = 1e-5  # the largest step, of each input's scale
+FIRST = 2e-6  # the largest step, of each input's scale; with 1e-5 5% of the cases of some heaps had kinks within sweeps
 
 
 @cache
@@ -26,7 +26,7 @@ def check(count, seed, iterations, inputs=INPUTS):
     some = some_heaps(count, seed)
     assert some.model.engine.tree.large
     sims = {mode: cs.Simulator(some.model, solver=cs.PGS(iterations), gradient=mode) for mode in ("implicit", "exact")}
-    found = summary(compare("heap", some, sims, only=inputs, first=FIRST))
+    found = summary(compare("heap", some, sims, only=inputs, first=FIRST, as_ran=True))
     assert found.median < MEDIAN, found
     assert found.worst[0].error < WORST, found
     assert found.share <= KINKS, found

@@ -243,8 +243,10 @@ VALLEY: dict[str, tuple[Shape, np.ndarray, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=["double", "single"])
-@pytest.mark.parametrize("name", list(VALLEY))
+# A prism balances there on corners, without friction: what rounding does grows a thousandfold in half a second, so only double stays
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, dtype) for name in VALLEY for dtype in DTYPES if (name, dtype) != ("cylinder", torch.float32)]
+)
 def test_in_a_valley(name, dtype):
     """Heights |y| tan over an odd number of points, so that the bottom is a line of the grid. Without friction both sides push by
     half of the weight over the cosine."""
@@ -301,7 +303,7 @@ def test_on_hills(name):
         scene.add_shape(cs.Heightfield(heights, (1.0, 1.0)))
         scene.add_body("body", joint=cs.Free(), pos=(0.05, -0.07, height + 0.2), quat=quat, shapes=shape)
         model = scene.build()
-        traj = run(model, 400)
+        traj = run(model, 800)  # a prism rocks from corner to corner for a while
         x = traj.q[-1, :3] + CORNERS[name] @ matrix(traj.q[-1, 3:]).T
         gap = np.sort(x[:, 2] - surface(heights, x[:, 0], x[:, 1]))
         assert np.abs(gap[:3]).max() < 1e-8, "three corners touch"

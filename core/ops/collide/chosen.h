@@ -118,8 +118,9 @@ template <class T> CS_FN int choose_lane(const Tree& t, const Params<T>& th, con
 // no adjoint: chooses.   features of the next candidates, in lanes where the pair is near; returns how many points the fullest lane has, at most `room`
 template <class T>
 CS_OP int choose(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int bits, Vec3<T> shift, T reach, int room) {
-  int L = lanes<T>, most = 0, n = room < kManifold ? room : kManifold;
-  Feature found[kManifold];
+  int L = lanes<T>, most = 0, points_of = pair_points(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]),
+      n = room < points_of ? room : points_of;
+  Feature found[kFieldPoints];
   Feature* to = rw.feature + rw.count[6] * L;
   for (int i = 0; i < n * L; i++) to[i].kind = kNoFeature;
   for (int l = 0; l < L; l++) {

@@ -5,7 +5,8 @@
 //                                                                     A --- B
 // Every vertex of the solid, with its radius, against the surface: above it the place of least distance, on a triangle (kVertexFace), an
 // edge or a vertex (kSegments); below it the triangle above the vertex. Something round can touch several sides of a valley at once: it
-// gets every place where the distance has a minimum of its own. Then at most four points: the deepest, and those that spread furthest.
+// gets every place where the distance has a minimum of its own. Then at most eight points: the deepest, three that spread furthest, and what else
+// is below the surface.
 //
 // Only vertices touch: a ridge under the middle of a face, an edge or a capsule is not seen, nor is the border of the terrain, beyond which
 // there is nothing. So bodies should not be much larger than the bumps of the ground.
@@ -197,7 +198,7 @@ CS_FN Feature at_place(const Place& q, int i) {
 
 // no adjoint: chooses.   features in which a field (a) and a solid (b) touch or are nearer than reach; height: number of a vertex -> double
 template <class Height>
-CS_OP int choose_field(const FieldGrid& grid, const Height& height, const Solid& b, double reach, Feature out[4]) {
+CS_OP int choose_field(const FieldGrid& grid, const Height& height, const Solid& b, double reach, Feature out[kFieldPoints]) {
   Terrain<Height> t = {grid, height, 2 * grid.size.x / (grid.nx - 1), 2 * grid.size.y / (grid.ny - 1)};
   Feature found[kMaxVertices];
   Vec3<double> p[kMaxVertices], x[kMaxVertices], way[kMaxVertices];
@@ -217,7 +218,9 @@ CS_OP int choose_field(const FieldGrid& grid, const Height& height, const Solid&
   if (count == 0) return 0;
   double size = max(cloud_size(x, count), b.r);
   int first = deepest(gap, count, kTie * size), n = spread(x, gap, count, first, way[first], size, pick);
-  for (int k = 0; k < n; k++) out[k] = found[pick[k]];
+  for (int k = 0; k < n; k++) out[k] = found[pick[k]], gap[pick[k]] = 0;
+  // what else is below the surface, the deepest first
+  for (int best = 0; n < kFieldPoints && gap[best = deepest(gap, count, kTie * size)] < 0; gap[best] = 0) out[n++] = found[best];
   return n;
 }
 

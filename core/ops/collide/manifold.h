@@ -159,8 +159,15 @@ CS_OP int manifold(const Patch& s, int n, double gap, Vec3<double> first, double
   } else {
     int deepest = -1;
     double z = highest;
+    // a corner's gap is measured across the incident polygon: the same only if that is parallel to the face
+    bool flat = false;
+    if (s.plane) {
+      const Vec3<double>* y = s.g->x;
+      Vec3<double> m = cross(y[s.plane[1]] - y[s.plane[0]], y[s.plane[2]] - y[s.plane[0]]), e = cross(m, s.n);
+      flat = dot(e, e) <= kAlongSide * kAlongSide * dot(m, m);
+    }
     for (int i = 0; i < found; i++) {
-      bool same = !spot[i].corner || abs(spot[i].z - spot[i].gap) <= tie;  // else its gap is that of another normal
+      bool same = !spot[i].corner || (flat && abs(spot[i].z - spot[i].gap) <= tie);  // else its gap is that of another normal
       if (same && spot[i].z <= z) deepest = i, z = spot[i].z - tie;
     }
     if (deepest < 0) return 0;

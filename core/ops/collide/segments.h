@@ -3,8 +3,8 @@
 //   closest points c_a = p_a + s e_a, c_b = p_b + t e_b, s and t in [-1, 1];  d = c_b - c_a
 //   phi = |d| - r_a - r_b,  n = d/|d|,  x = c_a + (r_a + phi/2) n
 // First half: which of s, t is free and which at an end (Ericson 2005, 5.1.9). Second half: given that, differentiate; a free
-// parameter obeys e_a . d = 0 or e_b . d = 0. Parallel segments touch at both ends of their overlap: point 0 and point 1; others only at
-// point 0, and point 1 is far away.
+// parameter obeys e_a . d = 0 or e_b . d = 0. Parallel segments touch at both ends of their overlap: point 0 and point 1; nearly parallel ones where they are
+// closest, and at the end of the overlap that is farther from there; others only at point 0, and point 1 is far away.
 // kinks: an end becomes free; segments become parallel; |d| = 0: normal z, no derivative
 #pragma once
 #include "point_plane.h"
@@ -16,7 +16,9 @@ template <class T> struct Segment {
   T r;
 };
 
-constexpr double kParallel = 1e-6;  // squared sine below which two segments count as parallel
+// Squared sine below which two segments touch at a second point, and below which they are parallel: their closest points are lost in rounding by then
+constexpr double kAlong = 1e-6;
+template <class E> constexpr E kParallel = sizeof(E) == 8 ? E(1e-16) : E(1e-9);
 constexpr double kNoLength2 = 1e-20;
 constexpr double kNowhere = 1e10;  // gap of a point that does not exist
 
@@ -47,22 +49,25 @@ template <class T> struct Closest {
 template <class T> CS_FN Closest<T> closest(const Segment<T>& a, const Segment<T>& b, int point) {
   Vec3<T> w = b.p - a.p;
   T A = dot(a.e, a.e), B = dot(a.e, b.e), C = dot(b.e, b.e), D = dot(a.e, w), E = dot(b.e, w);
-  T det = fnma(B, B, A * C), one = T(1), zero = T(0), tiny = T(ElementOf<T>(kNoLength2));
-  auto long_a = A > tiny, long_b = C > tiny, skew = det > T(ElementOf<T>(kParallel)) * A * C;
-  auto parallel = long_a & long_b & !skew, both = long_a & long_b & skew;
+  // A C - B^2 and D C - B E, as cross products: nothing of them is lost where the segments are nearly parallel
+  Vec3<T> across = cross(a.e, b.e);
+  T det = dot(across, across), one = T(1), zero = T(0), tiny = T(ElementOf<T>(kNoLength2));
+  auto long_a = A > tiny, long_b = C > tiny, skew = det > T(kParallel<ElementOf<T>>) * A * C;
+  auto both = long_a & long_b & skew, along = long_a & long_b & !(det > T(ElementOf<T>(kAlong)) * A * C);
   T A_ = select(long_a, A, one), C_ = select(long_b, C, one);
   auto clamp = [&](T x) { return min(max(x, -one), one); };
-  T s = clamp(select(both, fnma(B, E, D * C) / select(both, det, one), D / A_));
-  // parallel: in direction `side` along a, the end of a or that of b comes first
-  T side = T(point ? 1 : -1), same_way = select(B < zero, -one, one);
-  auto end_of_a = !(A > fma(side, D, abs(B)));
-  auto at_a = parallel & end_of_a, at_b = parallel & !end_of_a;
+  T s = clamp(select(both, dot(cross(w, b.e), across) / select(both, det, one), D / A_));
+  // an end of the overlap: in direction `side` along a, the end of a or that of b comes first. The second point is at the end that the closest one is
+  // farther from
+  T side = point ? select(both & (s > zero), -one, one) : -one, same_way = select(B < zero, -one, one);
+  auto end_of_a = !(A > fma(side, D, abs(B))), at_end = point ? along : along & !skew;
+  auto at_a = at_end & end_of_a, at_b = at_end & !end_of_a;
   s = select(at_a, side, s);
   T t = select(at_b, side * same_way, select(long_b, clamp((s * B - E) / C_), zero));
   s = select(at_a, side, select(long_a, clamp(fma(t, B, D) / A_), zero));
   auto inside = [&](T x) { return (x < one) & (x > -one); };
   T s_free = select(long_a & inside(s) & !at_a, one, zero), t_free = select(long_b & inside(t) & !at_b, one, zero);
-  return {s, t, s_free, t_free, point == 0 ? one : select(parallel, one, zero)};
+  return {s, t, s_free, t_free, point == 0 ? one : select(along, one, zero)};
 }
 
 template <class T> CS_FN Touch<T> segments(const Segment<T>& a, const Segment<T>& b, int point) {
@@ -94,7 +99,9 @@ template <class T> CS_FN void segments_adj(const Segment<T>& a, const Segment<T>
   T A = dot(a.e, a.e), B = f.s_free * f.t_free * dot(a.e, b.e), C = dot(b.e, b.e), one = T(1);
   T s_bar = f.s_free * dot(a.e, c_a_bar), t_bar = f.t_free * dot(b.e, d_bar);
   A = select(f.s_free > T(0.5), A, one), C = select(f.t_free > T(0.5), C, one);
-  T det_inv = one / fnma(A, C, B * B), m_s = det_inv * fma(C, s_bar, B * t_bar), m_t = -det_inv * fma(A, t_bar, B * s_bar);
+  Vec3<T> across = cross(a.e, b.e);
+  T det_inv = T(-1) / select(f.s_free * f.t_free > T(0.5), dot(across, across), A * C), m_s = det_inv * fma(C, s_bar, B * t_bar),
+    m_t = -det_inv * fma(A, t_bar, B * s_bar);
   Vec3<T> m = m_s * a.e + m_t * b.e;
   // d at fixed s, t: shares of the condition and of d itself
   d_bar -= m, c_a_bar += m;
