@@ -21,7 +21,7 @@ NOTES = f"""Microseconds per pair of `cs.distance`: {POSES:,} random poses in on
 one core; and with the gradient of the gap by both poses and all parameters. Close: centres 12 cm apart, so that most pairs
 overlap, else 50 cm; shapes are 10 to 16 cm wide, hulls have {len(POINTS)} corners. MuJoCo: `mj_geomDistance` of the same poses,
 one call each; what a call costs (that of two spheres) is subtracted. A cylinder of costate is a prism of 16 sides here, one of
-MuJoCo is round. Gaps of boxes and hulls agree to {AGREE:g} m where they are apart."""
+MuJoCo is round. Gaps of boxes and hulls agree to {AGREE:g} m."""
 
 
 def run(*, quick: bool) -> list[Table]:

@@ -202,6 +202,61 @@ long first_zero_quaternion_any(const PyTree& t, nb::handle q) {
                          : first_zero_quaternion(t.tree, b.data<float>(), worlds);
 }
 
+// how Python makes a Tree
+void bind_structure(nb::class_<PyTree>& tree) {
+  using Ints = std::vector<int>;
+  tree.def(
+      "__init__",
+      [](PyTree* self, Ints parent, Ints joint, Ints motor_dof, Ints massless, int form, Ints actuator_type, Ints clip,
+         Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a, Ints pair_b,
+         int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis, Ints tie_first,
+         Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices, Ints hull_faces,
+         Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large) {
+        Structure s = {parent,
+                       joint,
+                       motor_dof,
+                       massless,
+                       form,
+                       actuator_type,
+                       clip,
+                       bound,
+                       limit_body,
+                       limit_dof,
+                       dry_dof,
+                       shape_body,
+                       shape_type,
+                       pair_a,
+                       pair_b,
+                       friction_rule,
+                       restitution_rule,
+                       max_contacts,
+                       tie_a,
+                       tie_b,
+                       tie_axis,
+                       tie_first,
+                       lock,
+                       coupling_dof1,
+                       coupling_dof2,
+                       motor_tie,
+                       {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
+                       large};
+        check_structure(s);
+        check_solids(s);
+        check_equality(s, check_tree(s));
+        check_coordinates(TreeStorage(s));
+        new (self) PyTree(std::move(s));
+      },
+      nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1, nb::kw_only(),
+      nb::arg("actuator_type") = Ints(), nb::arg("clip") = Ints(), nb::arg("bound") = Ints(), nb::arg("limit_body") = Ints(),
+      nb::arg("limit_dof") = Ints(), nb::arg("dry_dof") = Ints(), nb::arg("shape_body") = Ints(), nb::arg("shape_type") = Ints(),
+      nb::arg("pair_a") = Ints(), nb::arg("pair_b") = Ints(), nb::arg("friction_rule") = 0, nb::arg("restitution_rule") = 0,
+      nb::arg("max_contacts") = -1, nb::arg("tie_a") = Ints(), nb::arg("tie_b") = Ints(), nb::arg("tie_axis") = Ints(),
+      nb::arg("tie_first") = Ints(), nb::arg("lock") = Ints(), nb::arg("coupling_dof1") = Ints(),
+      nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(), nb::arg("hull_vertices") = Ints(),
+      nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(), nb::arg("hull_loop") = Ints(),
+      nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(), nb::arg("field_ny") = Ints(), nb::arg("large") = -1);
+}
+
 using H = nb::handle;
 
 }  // namespace
@@ -217,59 +272,8 @@ NB_MODULE(_core, m) {
 
   nb::class_<PyTree> tree(m, "Tree", "The structure of a model, and every call that reaches the core");
   bind_rollout(tree);
-  using Ints = std::vector<int>;
-  tree.def(
-          "__init__",
-          [](PyTree* self, Ints parent, Ints joint, Ints motor_dof, Ints massless, int form, Ints actuator_type, Ints clip,
-             Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a,
-             Ints pair_b, int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis,
-             Ints tie_first, Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices,
-             Ints hull_faces, Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large) {
-            Structure s = {parent,
-                           joint,
-                           motor_dof,
-                           massless,
-                           form,
-                           actuator_type,
-                           clip,
-                           bound,
-                           limit_body,
-                           limit_dof,
-                           dry_dof,
-                           shape_body,
-                           shape_type,
-                           pair_a,
-                           pair_b,
-                           friction_rule,
-                           restitution_rule,
-                           max_contacts,
-                           tie_a,
-                           tie_b,
-                           tie_axis,
-                           tie_first,
-                           lock,
-                           coupling_dof1,
-                           coupling_dof2,
-                           motor_tie,
-                           {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
-                           large};
-            check_structure(s);
-            check_solids(s);
-            check_equality(s, check_tree(s));
-            check_coordinates(TreeStorage(s));
-            new (self) PyTree(std::move(s));
-          },
-          nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1, nb::kw_only(),
-          nb::arg("actuator_type") = Ints(), nb::arg("clip") = Ints(), nb::arg("bound") = Ints(), nb::arg("limit_body") = Ints(),
-          nb::arg("limit_dof") = Ints(), nb::arg("dry_dof") = Ints(), nb::arg("shape_body") = Ints(),
-          nb::arg("shape_type") = Ints(), nb::arg("pair_a") = Ints(), nb::arg("pair_b") = Ints(), nb::arg("friction_rule") = 0,
-          nb::arg("restitution_rule") = 0, nb::arg("max_contacts") = -1, nb::arg("tie_a") = Ints(), nb::arg("tie_b") = Ints(),
-          nb::arg("tie_axis") = Ints(), nb::arg("tie_first") = Ints(), nb::arg("lock") = Ints(),
-          nb::arg("coupling_dof1") = Ints(), nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(),
-          nb::arg("hull_vertices") = Ints(), nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(),
-          nb::arg("hull_loop") = Ints(), nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(),
-          nb::arg("field_ny") = Ints(), nb::arg("large") = -1)
-      .def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
+  bind_structure(tree);
+  tree.def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })
       .def_prop_ro("params_size", [](const PyTree& t) { return params_size(t.tree); })

@@ -125,7 +125,8 @@ static void check_almost_parallel() {
     for (double way : {1.0, -1.0}) {
       Segment<double> a = {{0, 0, 0}, {0.5, 0, 0}, 0.1},
                       b = {{0.2, 0.4, 0}, {way * 0.5 * std::cos(tilt), 0.5 * std::sin(tilt), 0}, 0.1};
-      double gap = std::fmin(segments(a, b, 0).gap, segments(a, b, 1).gap), missed = tilt * tilt > kParallel<double> ? 0 : tilt * tilt;
+      double gap = std::fmin(segments(a, b, 0).gap, segments(a, b, 1).gap),
+             missed = tilt * tilt > kParallel<double> ? 0 : tilt * tilt;
       CHECK_NEAR(gap, search(a, b) - 0.2, missed + kSearch);
     }
 }

@@ -243,7 +243,7 @@ VALLEY: dict[str, tuple[Shape, np.ndarray, float, float]] = {
 }
 
 
-# A prism balances there on corners, without friction: what rounding does grows a thousandfold in half a second, so only double stays
+# A prism balances there on corners, without friction: rounding grows a thousandfold in half a second, so only double stays
 @pytest.mark.parametrize(
     ("name", "dtype"), [(name, dtype) for name in VALLEY for dtype in DTYPES if (name, dtype) != ("cylinder", torch.float32)]
 )
