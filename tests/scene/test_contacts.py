@@ -299,7 +299,7 @@ def test_the_engine_is_told(monkeypatch):
         "actuator_type": [0, 1, 2], "clip": [-1, 0, -1], "bound": [-1, -1, 0], "limit_body": [3], "limit_dof": [10],
         "dry_dof": [10], "shape_body": [0, 1, 2, -1], "shape_type": [1, 1, 1, 0], "pair_a": [0, 0, 1, 2],
         "pair_b": [2, 3, 3, 3], "hull_vertices": [], "hull_faces": [], "hull_loop_size": [], "hull_loop": [], "hull_plane": [],
-        "field_nx": [], "field_ny": [], "friction_rule": 2, "restitution_rule": 4, "max_contacts": 5,
+        "field_nx": [], "field_ny": [], "large": -1, "friction_rule": 2, "restitution_rule": 4, "max_contacts": 5,
         "tie_a": [], "tie_b": [], "tie_axis": [], "tie_first": [0], "lock": [], "coupling_dof1": [], "coupling_dof2": [],
         "motor_tie": [-1, -1, -1],
     }  # fmt: skip

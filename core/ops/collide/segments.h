@@ -53,14 +53,16 @@ template <class T> CS_FN Closest<T> closest(const Segment<T>& a, const Segment<T
   Vec3<T> across = cross(a.e, b.e);
   T det = dot(across, across), one = T(1), zero = T(0), tiny = T(ElementOf<T>(kNoLength2));
   auto long_a = A > tiny, long_b = C > tiny, skew = det > T(kParallel<ElementOf<T>>) * A * C;
-  auto both = long_a & long_b & skew, along = long_a & long_b & !(det > T(ElementOf<T>(kAlong)) * A * C);
+  auto both = long_a & long_b & skew;
+  auto along = long_a & long_b & !(det > T(ElementOf<T>(kAlong)) * A * C);
   T A_ = select(long_a, A, one), C_ = select(long_b, C, one);
   auto clamp = [&](T x) { return min(max(x, -one), one); };
   T s = clamp(select(both, dot(cross(w, b.e), across) / select(both, det, one), D / A_));
   // an end of the overlap: in direction `side` along a, the end of a or that of b comes first. The second point is at the end that the closest one is
   // farther from
   T side = point ? select(both & (s > zero), -one, one) : -one, same_way = select(B < zero, -one, one);
-  auto end_of_a = !(A > fma(side, D, abs(B))), at_end = point ? along : along & !skew;
+  auto end_of_a = !(A > fma(side, D, abs(B)));
+  auto at_end = along & ((!skew) | (T(point) > T(0.5)));
   auto at_a = at_end & end_of_a, at_b = at_end & !end_of_a;
   s = select(at_a, side, s);
   T t = select(at_b, side * same_way, select(long_b, clamp((s * B - E) / C_), zero));
