@@ -94,7 +94,7 @@ def _one_world(*, quick: bool) -> list[Table]:
 
 def _many_worlds(*, quick: bool) -> list[Table]:
     columns = ("what", "us per world and step", "us per contact", "ratio to Newton")
-    notes = f"As above; every world has its own pile of the same {SMALL} boxes. costate: worlds in lanes."
+    notes = f"As above; every world has its own pile of the same {SMALL} boxes. costate: one world after the other, not in lanes."
     worlds = QUICK_WORLDS if quick else WORLDS
     table = Table(f"{worlds} worlds of {SMALL} boxes", columns, notes=notes)
     seen = _piles("What is in them")

@@ -11,8 +11,8 @@
 
 namespace costate {
 
-// With more pairs of trees than this all contacts share one group: slots of many groups are rarely full in all lanes. And worlds run one
-// by one: with 10 boxes the factors of 8 lanes, each with its own contacts, took 4 times as long as those of 8 worlds
+// With more pairs of lone bodies than this all contacts share one group: slots of many groups are rarely full in all lanes. And worlds run one
+// by one: with 10 boxes the factors of 8 lanes, each with its own contacts, took 4 times as long as those of 8 worlds. Robots keep to themselves
 constexpr int kMostGroups = 8;
 // Contacts of one world, unless the user says otherwise: of a robot, and per tree where there are many
 constexpr int kMaxContacts = 48, kContactsPerTree = 12;
@@ -23,21 +23,24 @@ struct PairTables {
   std::vector<int> a, b, first, group, shown;  // shown: the pair of the user's list
   std::vector<int> partner_adr, partner;
   int nk = 0, n_groups = 0, most_points = 0;
-  bool many = false;  // more pairs of trees than groups
+  bool many = false;  // more pairs of lone bodies than groups
 
-  // order: a plane or field comes first; pairs of the same two trees are neighbours, in the order of their first pair
+  // order: a plane or field comes first; pairs of the same two trees are neighbours, in the order of their first pair.   lone: of each shape, whether
+  // its tree is one body, or the world; one_group: < 0 chosen
   void fill(const std::vector<int>& pair_a, const std::vector<int>& pair_b, const std::vector<int>& type,
-            const std::vector<int>& tree) {
+            const std::vector<int>& tree, const std::vector<int>& lone, int one_group) {
     std::map<std::pair<int, int>, int> known;
     std::vector<int> key(pair_a.size()), order(pair_a.size());
     std::vector<int> side_a = pair_a, side_b = pair_b;
+    int loose = 0;
     for (size_t p = 0; p < key.size(); p++) {
       auto flat = [&](int s) { return type[s] == kPlane || type[s] == kField; };
       if (flat(side_b[p])) std::swap(side_a[p], side_b[p]);
       auto trees = std::make_pair(tree[side_a[p]], tree[side_b[p]]);  // in this order: x_a and x_b count from these trees
-      key[p] = known.insert({trees, int(known.size())}).first->second;
+      auto at = known.insert({trees, int(known.size())});
+      key[p] = at.first->second, loose += at.second && lone[side_a[p]] && lone[side_b[p]];
     }
-    many = int(known.size()) > kMostGroups;
+    many = one_group >= 0 ? one_group : loose > kMostGroups;
     n_groups = many ? 1 : int(known.size());
     std::iota(order.begin(), order.end(), 0);
     if (!many) std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return key[i] < key[j]; });

@@ -24,7 +24,8 @@ struct Structure {
   std::vector<int> coupling_dof1, coupling_dof2;
   std::vector<int> motor_tie;
   ShapeLists shapes;
-  int large = -1;  // < 0: more than kLargeRows rows and no equality rows
+  int large = -1;      // < 0: more than kLargeRows rows and no equality rows
+  int one_group = -1;  // < 0: more than kMostGroups pairs of lone bodies
 };
 
 struct TreeStorage {
@@ -195,9 +196,12 @@ struct TreeStorage {
   int tree_dofs(int tree) const { return tree < 0 ? 0 : tree_adr[tree + 1] - tree_adr[tree]; }
 
   void fill_pairs() {
-    std::vector<int> tree;
-    for (size_t i = 0; i < s.shape_body.size(); i++) tree.push_back(tree_of_shape(int(i)));
-    pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree);
+    std::vector<int> tree, lone;
+    for (size_t i = 0; i < s.shape_body.size(); i++) {
+      int r = tree_of_shape(int(i));
+      tree.push_back(r), lone.push_back(r < 0 || tree_body_adr[r + 1] - tree_body_adr[r] == 1);
+    }
+    pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree, lone, s.one_group);
     solids.fill(s.shape_type, s.shapes);
     std::vector<int> moving = tree;
     std::sort(moving.begin(), moving.end());

@@ -136,6 +136,12 @@ CS_FN int max_events(const Options& o) {
   return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
 }
 
+// no adjoint: integers.   the same tree with no more slots than `lanes` worlds can fill
+CS_FN Tree filled(Tree t, int lanes) {
+  if (t.max_slots > lanes * t.max_contacts) t.max_slots = lanes * t.max_contacts;
+  return t;
+}
+
 // no adjoint: memory.   of shapes, pairs and candidates
 template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
   int n = t.max_cand, L = lanes<T>;
@@ -151,8 +157,9 @@ template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) 
 }
 
 // no adjoint: memory.   keep: also what the adjoint of the iterations needs
-template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool keep, Arena<T>& m) {
+template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, bool keep, Arena<T>& m) {
   Rows<T> r;
+  const Tree t = filled(any, lanes<T>);
   int nb = max_blocks(t), n = max_rows(t), L = lanes<T>, events = keep ? max_events(o) : 0, list = max_list(t, L);
   touch_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit), r.limit_J = m.template take<Vec3<T>>(t.n_limit);
@@ -195,8 +202,9 @@ template <class T> CS_FN void touch_bars_map(const Tree& t, RowBars<T>& r, Arena
 }
 
 // no adjoint: memory
-template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, const Options& o, Arena<T>& m) {
+template <class T> CS_FN RowBars<T> row_bars_map(const Tree& any, const Options& o, Arena<T>& m) {
   RowBars<T> r;
+  const Tree t = filled(any, lanes<T>);
   int n = max_rows(t), list = max_list(t, lanes<T>);
   touch_bars_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit);

@@ -230,7 +230,7 @@ template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Row
   for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
   for (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
-  int *of = rw.mark + 2 * n_halves(t) + 2 * t.nb + t.n_item, *sorted = of + max_blocks(t);
+  int *of = rw.mark + 2 * n_halves(t) + 2 * t.nb + t.n_item, *sorted = of + n;
   int islands = find_islands(t, rw, n, n_limits, of);
   // blocks, island by island, each in the order of slots
   for (int s = 0; s <= islands; s++) rw.island_block[s] = rw.island_singles[s] = 0;

@@ -125,7 +125,7 @@ inline void place_on_floor(World& w, Random& rng) {
 // free bodies, a walker and an arm that hangs on the world; a floor, and on request a plane that moves with the arm
 inline Structure scene_structure(const Parts& parts, int form, Random& rng) {
   Structure s;
-  s.form = form, s.max_contacts = parts.max_contacts;
+  s.form = form, s.max_contacts = parts.max_contacts, s.one_group = !parts.floor_only;
   auto body = [&](int parent, int joint, int shape) {
     s.parent.push_back(parent), s.joint.push_back(joint);
     int b = int(s.parent.size()) - 1;

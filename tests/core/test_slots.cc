@@ -145,7 +145,7 @@ static void check_lists(const World& w) {
   }
 }
 
-// pairs of one group join the same two trees, a's and b's in this order, unless that would be many groups; none is lost
+// pairs of one group join the same two trees, a's and b's in this order, unless all are one group; none is lost
 static int check_groups(const World& w) {
   const Tree& t = w.t;
   auto tree = [&](int shape) { return t.shape_body[shape] < 0 ? -1 : t.root[t.shape_body[shape]]; };
@@ -158,7 +158,7 @@ static int check_groups(const World& w) {
     CHECK(!flat_shape(t.shape_type[t.pair_b[p]]));
     CHECK(t.pair_first[p + 1] - t.pair_first[p] == pair_points(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]));
   }
-  bool many = int(keys.size()) > kMostGroups;
+  bool many = w.storage.s.one_group > 0;
   CHECK(t.n_groups == (many ? 1 : int(keys.size())));
   for (const auto& [group, held] : in_group) CHECK(many || held.size() == 1);
   std::multiset<std::pair<int, int>> asked, had;
@@ -167,6 +167,23 @@ static int check_groups(const World& w) {
   for (int p = 0; p < t.np; p++) had.insert(std::minmax(t.pair_a[p], t.pair_b[p]));
   CHECK(asked == had && t.pair_first[0] == 0 && t.pair_first[t.np] == t.nk);
   return t.n_groups;
+}
+
+// ten lone bodies are one group, and run world by world; ten robots of two bodies are many, in lanes
+static void check_choice() {
+  for (int robots = 0; robots < 2; robots++) {
+    Structure s;
+    s.shape_body = {-1}, s.shape_type = {kPlane};
+    for (int i = 0; i < 10; i++) {
+      s.parent.push_back(-1), s.joint.push_back(kFree);
+      s.shape_body.push_back(int(s.parent.size()) - 1), s.shape_type.push_back(kSphere);
+      if (robots) s.parent.push_back(int(s.parent.size()) - 1), s.joint.push_back(kRevolute);
+    }
+    for (int a = 0; a <= 10; a++)
+      for (int b = a + 1; b <= 10; b++) s.pair_a.push_back(a), s.pair_b.push_back(b);
+    Tree t = TreeStorage(s).view();
+    CHECK(t.alone == !robots && t.n_groups == (robots ? 55 : 1) && !t.large);
+  }
 }
 
 // ---- lanes -----------------------------------------------------------------------------------------------------------------
@@ -274,6 +291,6 @@ int main() {
   }
   CHECK(different > 40 * 4);  // most lanes have contacts of their own
   CHECK(many > 10 && few > 5);
-  check_overflow(rng);
+  check_overflow(rng), check_choice();
   return report("slots");
 }
