@@ -18,9 +18,9 @@ CS_BEGIN
 // and one that stands on an edge by 5 degrees or more is held there alone
 constexpr double kNearFace = 0.99863;
 // Of the smaller solid: a face gives way to two edges only if they overlap less by more than this; so also of solids at rest, nearer than
-// kResting, and to edges with a sine below the root of kTurning2. The normal of nearly parallel edges, of boxes stacked by a solver, turns by
+// kResting, and to edges nearer than kClose with a sine below the root of kTurning2. The normal of nearly parallel edges, of boxes stacked by a solver, turns by
 // any angle if one of them turns a little, and no gradient through it would be worth anything
-constexpr double kPreferFace = 1e-7, kResting = 1e-6, kTurning2 = 1e-4;
+constexpr double kPreferFace = 1e-7, kResting = 1e-6, kTurning2 = 1e-4, kClose = 0.2;
 // Distance below which segments.h knows no direction any more: overlapping by then
 constexpr double kNoSeparation = 2e-10;
 
@@ -189,7 +189,7 @@ CS_OP int closest_features(const Pair& p, const Simplex& s, Feature* out) {
   int v[4] = {v_a[0], v_a[n_a > 1], v_b[0], v_b[n_b > 1]};
   Crossing k = crossing(a, b, v);
   // a face across n, if it keeps the other as far away as they are
-  double margin = face_margin(p, length, n_a > 1 && n_b > 1 && k.sine2 < kTurning2);
+  double margin = face_margin(p, length, n_a > 1 && n_b > 1 && k.sine2 < kTurning2 && length < kClose * p.size);
   int face[2] = {facing(a, n, cosine[0]), facing(b, -n, cosine[1])}, first = cosine[1] > cosine[0] + kSameMeasure;
   for (int turn = 0; turn < 2; turn++) {
     int of_b = turn ? 1 - first : first;
