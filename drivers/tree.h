@@ -281,8 +281,7 @@ struct TreeStorage {
     t.field_nx = solids.field_nx.data(), t.field_ny = solids.field_ny.data();
     t.solid = solids.numbers.data(), t.solid_adr = solids.adr.data(), t.solid_n = solids.n.data();
     t.np = int(pairs.a.size()), t.nk = pairs.nk, t.pair_a = pairs.a.data(), t.pair_b = pairs.b.data();
-    t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups,
-    t.n_chosen = pairs.n_chosen;
+    t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
     t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
     t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
     t.alone = large || pairs.many;

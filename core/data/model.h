@@ -109,7 +109,6 @@ struct Tree {
   const int *partner_adr,
       *partner;  // [ns + 1] first pair of a shape with a later one in `partner`: pairs [np], those of one shape by the other
   int n_groups;  // of pairs
-  int n_chosen;  // pairs whose features are chosen lane by lane
   int max_near, max_cand;  // pairs that may be near each other in a step, and their candidates
   int large;               // 1: too many contacts for dense matrices (ops/large.h)
   int alone;     // 1: worlds run one by one: large ones, and those of so many trees that lanes would have little in common

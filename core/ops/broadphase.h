@@ -153,13 +153,6 @@ template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw) 
 template <class T>
 CS_OP void near_pairs(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
   rw.count[5] = rw.count[7] = 0;
-  // a few feet on the ground: whether they are near costs as much as how far they are
-  if (!t.n_chosen && t.np <= kFewPairs) {
-    for (int p = 0; p < t.np; p++) rw.near[p] = p, rw.near_bits[p] = (1 << lanes<T>)-1;
-    for (int s = 0; s < t.ns; s++) rw.grow[s] = T(0);
-    rw.count[5] = t.np;
-    return;
-  }
   bounds(t, th, tr, rw, h, o);
   if constexpr (lanes<T> == 1)
     if (t.large && t.np > kFewPairs) return sweep_and_prune(t, rw);
