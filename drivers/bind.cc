@@ -243,8 +243,9 @@ void bind_structure(nb::class_<PyTree>& tree) {
         check_structure(s);
         check_solids(s);
         check_equality(s, check_tree(s));
-        check_coordinates(TreeStorage(s));
-        new (self) PyTree(std::move(s));
+        TreeStorage tables(std::move(s));
+        check_coordinates(tables);
+        new (self) PyTree(std::move(tables));
       },
       nb::arg("parent"), nb::arg("joint"), nb::arg("motor_dof"), nb::arg("massless"), nb::arg("form") = -1, nb::kw_only(),
       nb::arg("actuator_type") = Ints(), nb::arg("clip") = Ints(), nb::arg("bound") = Ints(), nb::arg("limit_body") = Ints(),

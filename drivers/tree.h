@@ -309,7 +309,7 @@ struct TreeStorage {
 struct PyTree {
   TreeStorage storage;
   Tree tree;
-  explicit PyTree(Structure structure) : storage(std::move(structure)), tree(storage.view()) {}
+  explicit PyTree(TreeStorage tables) : storage(std::move(tables)), tree(storage.view()) {}
 };
 
 }  // namespace costate

@@ -111,7 +111,7 @@ struct Tree {
   int n_groups;  // of pairs
   int max_near, max_cand;  // pairs that may be near each other in a step, and their candidates
   int large;               // 1: too many contacts for dense matrices (ops/large.h)
-  int alone;     // 1: worlds run one by one: large ones, and those of so many trees that lanes would have little in common
+  int alone;     // 1: worlds run one by one: large ones, and those of so many lone bodies that lanes have little in common
   int max_list;  // most dofs that move one row
   const int *tree_adr, *tree_dof;        // [nb + 1] first dof of the tree with this root in tree_dof [nv], in order
   const int *tree_body_adr, *tree_body;  // the same of its bodies

@@ -258,6 +258,21 @@ def lying(model: cs.Model, params: cs.Params) -> Tensor:
     return multiply(multiply(plane, side), back)
 
 
+def meeting_velocity(gen: torch.Generator, model: cs.Model, situations: list[Situation], n: Tensor) -> Tensor:
+    """[count, nv]: the last body approaches along the normals n [count, 3] and slides across them, as each situation says."""
+    count = len(n)
+    across = torch.linalg.cross(n, normal(gen, count, 3))
+    across /= across.norm(dim=-1, keepdim=True)
+    speed = torch.cat([uniform(gen, *s.normal, 1) for s in situations]).unsqueeze(-1)
+    slip = torch.tensor([[s.slip] for s in situations], dtype=torch.float64)
+    v = 0.2 * normal(gen, count, model.nv)
+    v[:, -6:-3] = n * speed + across * slip
+    v[:, -3:] = 0.2 * slip * normal(gen, count, 3)
+    if model.nv > 6:  # both bodies fly along together
+        v[:, -6:-3] += v[:, :3]
+    return v
+
+
 def put(model: cs.Model, gen: torch.Generator, params: cs.Params, situations: list[Situation]) -> tuple[Tensor, Tensor]:
     """q, v of a pair of shapes: the last body touches the other as each world's situation says."""
     count, pos, turn = len(situations), slice(model.nq - 7, model.nq - 4), slice(model.nq - 4, model.nq)
@@ -268,16 +283,7 @@ def put(model: cs.Model, gen: torch.Generator, params: cs.Params, situations: li
         q[flat, turn] = (lying(model, params) + 1e-3 * normal(gen, count, 4))[flat]
     gap, n = nearest(gaps(model, q, params))
     q[:, pos] += n * (torch.cat([uniform(gen, *s.gap, 1) for s in situations]) - gap).unsqueeze(-1)
-    across = torch.linalg.cross(n, normal(gen, count, 3))
-    across /= across.norm(dim=-1, keepdim=True)
-    speed = torch.cat([uniform(gen, *s.normal, 1) for s in situations]).unsqueeze(-1)
-    slip = torch.tensor([[s.slip] for s in situations], dtype=torch.float64)
-    v = 0.2 * normal(gen, count, model.nv)
-    v[:, -6:-3] = n * speed + across * slip
-    v[:, -3:] = 0.2 * slip * normal(gen, count, 3)
-    if model.nv > 6:  # both bodies fly along together
-        v[:, -6:-3] += v[:, :3]
-    return q, v
+    return q, meeting_velocity(gen, model, situations, n)
 
 
 def scatter(model: cs.Model, gen: torch.Generator, params: cs.Params) -> tuple[Tensor, Tensor]:

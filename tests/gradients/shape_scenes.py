@@ -24,6 +24,7 @@ from tests.gradients.contact_scenes import (
     Worlds,
     chosen,
     free,
+    meeting_velocity,
     on_plane,
     pick,
     random_params,
@@ -111,17 +112,7 @@ def put(meeting: Meeting, model: cs.Model, gen: torch.Generator, params: cs.Para
         found = cs.distance(model, q, 0, 1, params)
         q[:, pos] += found.normal * (target - found.gap).unsqueeze(-1)
     q[:, pos] += ASIDE * normal(gen, count, 3)  # where normals took turns this ended exactly on a kink
-    n = found.normal
-    across = torch.linalg.cross(n, normal(gen, count, 3))
-    across /= across.norm(dim=-1, keepdim=True)
-    speed = torch.cat([uniform(gen, *s.normal, 1) for s in situations]).unsqueeze(-1)
-    slip = torch.tensor([[s.slip] for s in situations], dtype=torch.float64)
-    v = 0.2 * normal(gen, count, model.nv)
-    v[:, -6:-3] = n * speed + across * slip
-    v[:, -3:] = 0.2 * slip * normal(gen, count, 3)
-    if model.nv > 6:  # both bodies fly along together
-        v[:, -6:-3] += v[:, :3]
-    return q, v
+    return q, meeting_velocity(gen, model, situations, found.normal)
 
 
 def inputs_of(model: cs.Model, gen: torch.Generator, q: Tensor, v: Tensor) -> dict[str, Tensor]:

@@ -10,30 +10,15 @@ import costate as cs
 from costate._native import _core
 from costate._native.cpu import Engine
 from tests.parity.trees import Tree, assert_close, costate_model, costate_scene, random_state, random_tree
+from tests.physics.conftest import SETS
 
-SETS = ("base", "avx2", "avx512")
+pytestmark = pytest.mark.usefixtures("restored")
+
 DTYPES = (torch.float64, torch.float32)
 WORLDS, STEPS = 37, 4  # more than two packs of every width, the last one not full
 FORMS_AGREE = 1e-10  # sparse and articulated factor the same matrix; its condition number is up to 1e4
 SETS_AGREE = 1e-11  # packs of other widths use the same operations, but the baseline has no fused multiply-add in hardware
 TREE = random_tree(40, 10)  # has every joint type, and branches
-
-
-@pytest.fixture(autouse=True)
-def restored():
-    threads, best = cs.get_num_threads(), cs.instruction_set()
-    yield
-    cs.set_num_threads(threads)
-    _core.set_instruction_set(best)
-
-
-@pytest.fixture(params=SETS)
-def instructions(request):
-    try:
-        _core.set_instruction_set(request.param)
-    except ValueError:
-        pytest.skip(f"{request.param} is not available on this machine")
-    return request.param
 
 
 def model_with_motors(tree: Tree, *, form: int = -1) -> cs.Model:

@@ -10,29 +10,12 @@ import torch
 from torch import Tensor
 
 import costate as cs
-from costate._native import _core
 
-SETS = ("base", "avx2", "avx512")
+pytestmark = pytest.mark.usefixtures("restored")
+
 DTYPES = (torch.float64, torch.float32)
 BODIES, WORLDS, STEPS = 12, 11, 30
 SURFACE = {"friction": 0.6, "restitution": 0.2}
-
-
-@pytest.fixture(autouse=True)
-def restored():
-    threads, best = cs.get_num_threads(), cs.instruction_set()
-    yield
-    cs.set_num_threads(threads)
-    _core.set_instruction_set(best)
-
-
-@pytest.fixture(params=SETS)
-def instructions(request):
-    try:
-        _core.set_instruction_set(request.param)
-    except ValueError:
-        pytest.skip(f"{request.param} is not available on this machine")
-    return request.param
 
 
 @cache

@@ -16,8 +16,8 @@ CS_BEGIN
 constexpr int kMaxSpots = 2 * kMaxVertices;
 constexpr double kInside = 1e-9;    // of the smaller solid: how far outside a point still counts as inside, against rounding
 constexpr double kTogether = 1e-4;  // of the smaller solid: closer spots carry nothing that one of them does not
-constexpr double kSteepest =
-    0.2;  // height over distance, or sine between two faces: what is steeper is on its way to touch, not touching
+// Height over distance, or sine between two faces: what is steeper is on its way to touch, not touching
+constexpr double kSteepest = 0.2;
 constexpr double kSameMeasure = 1e-6;  // relative: distances and areas that count as equal
 constexpr double kAlongSide = 1e-6;    // sine: an edge that runs along a side is not cut by it
 

@@ -17,8 +17,8 @@ constexpr double kSpread = 1e-6;  // a point this close to the others, in parts 
 // Sine of the tilt below which corners of a rim replace its deepest point: they miss less than this part of the radius. Float knows the
 // direction of the deepest point down to about here, and its derivative by the tilt grows as one over the sine
 constexpr double kUpright = 1e-6;
-constexpr double kHigher =
-    20;  // distance that a point must be farther away for each height above the deepest one, to be taken before a lower one
+// How much farther away a point must be, for each height above the deepest one, to be taken before a lower one
+constexpr double kHigher = 20;
 constexpr int kRimApart = 5;  // corners from the deepest point to its companions: 112.5 degrees
 
 // no adjoint: chooses.   the least gap
