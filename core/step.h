@@ -79,16 +79,20 @@ template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Tra
   motion(t, th, tr, in, tr.tau);
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
-  if (constrained(t)) constrain(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next);
+  if (constrained(t)) constrain(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h, in.reach, in.split}, o, v_next);
   if (t.ne) project(t, th, tr, rw.eq, in.h, o.project, v_next);
-  integrate(t, tr.q, in.h, v_next, q_next);
+  bool falls = o.impacts && constrained(t);
+  if (falls) flight_rate(t, th, tr, rw, in.h, v_next);
+  integrate(t, tr.q, in.h, falls ? rw.rate : v_next, q_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
 template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const Options& o, const Inputs<T>& in, const T* v_next, const T* q_next_bar, T* v_next_bar,
                                        const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
   bars_clear(t, bar);
-  integrate_adj(t, in.h, v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
+  bool falls = o.impacts && constrained(t);
+  if (falls) flight_rate_adj(t, th, tr, rw, in.h, q_next_bar, bar, th_bar, in_bar.h);
+  integrate_adj(t, in.h, falls ? rw.rate : v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
   T* u = bar.u;
   if (t.ne) {
     equality_bars_clear(t, rb.eq);
@@ -96,7 +100,7 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
     if (o.project) v_next = rw.eq.v;  // before the projection
   }
   if (constrained(t)) {
-    constrain_adj(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h}, o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
+    constrain_adj(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h, in.reach, in.split}, o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
     // from here on a is the acceleration with contact
     for (int d = 0; d < t.nv; d++) u[d] = rb.u[d], tr.acc[d] += rw.dv[d] / in.h, rw.dv[d] = T(0);
   } else {

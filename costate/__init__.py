@@ -22,32 +22,37 @@ from costate.scene import (
     Ball,
     Box,
     Capsule,
+    Circle,
     Cylinder,
     Ellipsoid,
     Fixed,
     Free,
+    HalfPlane,
     Heightfield,
     Hull,
     Model,
     Params,
     Planar,
     Plane,
+    Polygon,
     Prismatic,
+    Rectangle,
     Revolute,
     Scene,
     Sphere,
     Unconstrained,
 )
 from costate.sim import Simulator
-from costate.solver import PGS, Contact
+from costate.solver import PGS, Contact, InteriorPoint
 from costate.state import State, Trajectory
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid", "Fixed",
-    "Free", "GradientReport", "Heightfield", "Hull", "Info", "Kinematics", "Model", "Params", "Planar", "Plane", "Prismatic",
-    "Rays", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained",
+    "PGS", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid", "Fixed",
+    "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "Model", "Params", "Planar",
+    "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status",
+    "Trajectory", "Unconstrained",
     "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
     "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "set_num_threads",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from costate._native.cpu import Op
 from costate.autodiff.torch import instant, outside_graphs, transforming
@@ -77,7 +78,19 @@ def timed(x: Tensor, steps: tuple[int, ...], batch: tuple[int, ...], size: tuple
     return rows(whole, steps + batch, size).reshape(*steps, worlds(batch), math.prod(size))
 
 
-def varies(external: Any, steps: int, batch: tuple[int, ...]) -> bool:
+def wrenches(model: Model, external: Any, dtype: torch.dtype | None) -> Tensor | None:
+    """Forces on all bodies as the engine takes them, [..., nb, 6]; in a plane from (fx, fy, torque) [..., nb, 3]."""
+    if external is None:
+        return None
+    x = tensor("external", external, (model.nb, _wrench(model)), dtype)
+    return pad(x[..., [2, 0, 1]], (2, 1)) if model.planar else x
+
+
+def _wrench(model: Model) -> int:
+    return 3 if model.planar else 6
+
+
+def varies(model: Model, external: Any, steps: int, batch: tuple[int, ...]) -> bool:
     """Whether wrenches [..., nb, 6] have a time axis in front: exactly if they have more dimensions than the worlds.
 
     Then it must have an entry per step. Wrenches alone do not make worlds: a length that happens to equal the number of
@@ -86,9 +99,10 @@ def varies(external: Any, steps: int, batch: tuple[int, ...]) -> bool:
     if external is None or external.ndim <= 2 + len(batch):
         return False
     if external.ndim > 3 + len(batch) or external.shape[0] != steps:
+        n = _wrench(model)
         raise ValueError(
-            f"external must have shape [..., nb, 6] with the state's batch shape {tuple(batch)}, or [T, ..., nb, 6] with "
-            f"T = {steps} steps in front, got {tuple(external.shape)}"
+            f"external must have shape [..., nb, {n}] with the state's batch shape {tuple(batch)}, or [T, ..., nb, {n}] with "
+            f"T = {steps} steps in front, got {(*external.shape[:-1], n)}"
         )
     return True
 

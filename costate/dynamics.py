@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from costate import batch as b
 from costate._native.cpu import Engine, Op
@@ -58,13 +59,14 @@ def mass_matrix(model: Model, q: Any, params: Params | None = None) -> Any:
 def inverse_dynamics(model: Model, q: Any, v: Any, a: Any, params: Params | None = None, *, external: Any = None) -> Any:
     """Joint forces tau [..., nv] that give the accelerations a [..., nv]:  tau = M a + c + D v + K (q - rest) - J^T external.
 
-    external : [..., nb, 6], torque (N m) and force (N) at each body's centre of mass, world axes.
+    external : [..., nb, 6], torque (N m) and force (N) at each body's centre of mass, world axes; planar models [..., nb, 3],
+        (fx, fy, torque).
     """
     named = {
         "q": Arg(q, (model.nq,)),
         "v": Arg(v, (model.nv,)),
         "a": Arg(a, (model.nv,)),
-        "external": Arg(external, (model.nb, 6)),
+        "external": Arg(b.wrenches(model, external, None), (model.nb, 6)),
     }
     batch, (tau,) = call(model, Op.JOINT_FORCES, named, b.check_params(model, params))
     return like(q, tau.reshape(*batch, model.nv))
@@ -76,7 +78,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, params: Params | No
         "q": Arg(q, (model.nq,)),
         "v": Arg(v, (model.nv,)),
         "tau": Arg(tau, (model.nv,)),
-        "external": Arg(external, (model.nb, 6)),
+        "external": Arg(b.wrenches(model, external, None), (model.nb, 6)),
     }
     batch, (a,) = call(model, Op.ACCELERATION, named, b.check_params(model, params))
     return like(q, a.reshape(*batch, model.nv))
@@ -163,12 +165,16 @@ def _sites_ok(params: Params) -> bool:
 
 
 def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0, 0.0), params: Params | None = None) -> Any:
-    """J [..., 6, nv]: velocity (angular first, world axes) of the body-fixed `point` [..., 3] (body frame, m) per unit of v."""
+    """J [..., 6, nv]: velocity (angular first, world axes) of the body-fixed `point` [..., 3] (body frame, m) per unit of v.
+
+    In planar models the point may be 2 numbers.
+    """
     index = model.body(body) if isinstance(body, str) else body
     if not 0 <= index < model.nb:
         raise ValueError(f"body must be a name or an index below {model.nb}, got {body!r}")
     position, quaternion, _, S = _poses(model, q, None, b.check_params(model, params))
     local = torch.as_tensor(point, dtype=position.dtype)
+    local = pad(local, (0, 1)) if model.planar and local.shape[-1:] == (2,) else local
     if local.shape[-1:] != (3,):
         raise ValueError(f"point must have shape [..., 3], got {tuple(local.shape)}")
     b.check_values(model, point=local)

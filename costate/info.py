@@ -18,20 +18,20 @@ EMPTY, SEPARATED, STICKING, SLIDING = range(4)  # states of a contact
 NO_ROW, LOWER, FREE, UPPER = range(4)  # states of a joint row
 
 _KINDS = {MOTOR: "motor", POSITION: "position", VELOCITY: "velocity", SERVO: "servo"}
-_SUMMED = [1, 5, 6]  # numbers of the status that count steps; the others are the largest of all steps
+_SUMMED = [1, 5, 6, 10]  # numbers of the status that count steps or impacts; the others are the largest of all steps
 
 
 class Status(NamedTuple):
     """How well the solves of a call went, per world: the worst or the sum over its steps and substeps."""
 
-    numbers: Any  # [..., 10], in the order of the properties below
+    numbers: Any  # [..., 11], in the order of the properties below
 
     def __repr__(self) -> str:
         if transforming():
             return f"Status({self.numbers!r})"
         x = np.asarray(self.numbers).reshape(-1, STATUS_WIDTH)
         most, solved = x.max(0, initial=0.0), int((x[:, 1] == 0).sum())
-        tied = f", drift <= {most[8]:.3g}, contradiction <= {most[9]:.3g}" if most[8:].any() else ""
+        tied = f", drift <= {most[8]:.3g}, contradiction <= {most[9]:.3g}" if most[8:10].any() else ""
         return (
             f"Status(converged in {solved} of {len(x)} worlds, residual <= {most[0]:.3g}, sweeps <= {most[2]:.0f}, contacts <= "
             f"{most[3]:.0f}, penetration <= {most[4]:.3g}, overflow in {int((x[:, 5] > 0).sum())} worlds{tied})"
@@ -92,9 +92,14 @@ class Status(NamedTuple):
         """[...] bool: the residual of every step was below the tolerance."""
         return self.unconverged == 0
 
+    @property
+    def impacts(self) -> Any:
+        """[...] int, how many impacts split a step (impacts="toi")."""
+        return _int(self.numbers[..., 10])
+
 
 def join_status(status: list[Tensor]) -> Tensor:
-    """The status [worlds, 10] of several calls as that of one."""
+    """The status [worlds, 11] of several calls as that of one."""
     if len(status) == 1:
         return status[0]
     all_ = torch.stack(status)

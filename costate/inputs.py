@@ -31,9 +31,9 @@ def gather(
         control = b.tensor("control", control, (model.nu,), dtype)
         shapes["control"] = control.shape[len(lead) : -1]
     steps: tuple[int, ...] = ()
+    external = b.wrenches(model, external, dtype)
     if external is not None:
-        external = b.tensor("external", external, (model.nb, 6), dtype)
-        steps = lead if time and b.varies(external, time, b.broadcast(shapes)) else ()
+        steps = lead if time and b.varies(model, external, time, b.broadcast(shapes)) else ()
         shapes["external"] = external.shape[len(steps) : -2]
     batch = b.broadcast(shapes)
     if control is not None:

@@ -1,4 +1,4 @@
-"""Rollouts with a policy in the loop: torch between the steps, the engine inside them."""
+"""Rollouts with a policy or forces in the loop: torch between the steps, the engine inside them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,40 @@ from costate import batch as b
 from costate.autodiff.costate import clip_gradient, scale_gradient
 from costate.autodiff.torch import STATUS, transforming
 from costate.info import Status, join_status
+from costate.inputs import count_steps
 from costate.scene.joints import JOINTS
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_status
 
 if TYPE_CHECKING:
     from costate.scene import Model, Params
-    from costate.sim import Policy, Simulator
+    from costate.sim import Simulator
 
 
-def rollout_policy(
-    sim: Simulator, state: State, policy: Policy, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any,
+def rollout_stepwise(
+    sim: Simulator, state: State, controls: Any, params: Params | None, steps: int | None, substeps: int, external: Any, dt: Any,
     carry: Any, decay: float, truncate: int | None, clip: float | None,
 ) -> Trajectory:  # fmt: skip
-    """policy(state, carry, t) -> control or (control, carry), `steps` times; see Simulator.rollout."""
-    if steps is None:
+    """With a policy(state, carry, t) -> control or (control, carry), or forces(state, t), or both; see Simulator.rollout."""
+    policy, forces = (f if callable(f) else None for f in (controls, external))
+    if policy is None:
+        steps = count_steps(sim.model, controls, steps)
+    elif steps is None:
         raise ValueError("steps must be given where a policy controls")
     if not isinstance(state.q, Tensor):
-        raise TypeError("a rollout with a policy takes torch tensors; state.torch() makes them from numpy arrays")
+        what = "a policy" if forces is None else "external as a function"
+        raise TypeError(f"a rollout with {what} takes torch tensors; state.torch() makes them from numpy arrays")
     params = b.check_params(sim.model, params)
     lead = {"q": state.q.shape[:-1], "v": state.v.shape[:-1], "params": params.batch_shape, "dt": getattr(dt, "shape", ())}
+    if policy is None and controls is not None:
+        lead["control"] = controls.shape[1:-1]
     batch = b.broadcast(lead)
-    varies = b.varies(external, steps, batch)
+    varies = forces is None and b.varies(sim.model, external, steps, batch)
+    span = substeps * (sim.dt if dt is None else float(dt) if isinstance(dt, int) else dt)  # of a control step, s
     quaternions = _quaternions(sim.model)
     if clip is not None:
         state = State(*(x.expand(*batch, -1) for x in state))
-    states, controls, status = [state], [], []
+    states, used, status = [state], [], []
     diverged_at: Tensor | None = None
     for t in range(steps):
         # what the past may hear of the future: all of it, a part, or nothing
@@ -48,12 +56,15 @@ def rollout_policy(
             state, carry = _map(lambda x: scale_gradient(x, decay), (state, carry))
         if clip is not None and sim.model.nv:
             state = State(*clip_gradient(*state, quaternions, clip))
-        control, carry = _control(policy(state, carry, t), carry)
-        wrench = external[t] if varies else external
+        if policy is None:
+            control = None if controls is None else controls[t]
+        else:
+            control, carry = _control(policy(state, carry, t), carry)
+        wrench = external[t] if varies else external if forces is None else forces(state, t * span)
         done = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps, detail=STATUS)
         diverged_at, state = _hold(diverged_at, done.at, t, steps, state, done.state)
         states.append(state)
-        controls.append(control)
+        used.append(control)
         status.append(done.detail[0])
     first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
     assert diverged_at is not None
@@ -64,7 +75,9 @@ def rollout_policy(
     if is_watched(sim.model):
         warn_status(sim.model, joined, "rollout", stacklevel=5)
     told = Status(joined.reshape(*diverged_at.shape, -1))
-    return Trajectory(*whole, diverged_at, None if any(c is None for c in controls) else torch.stack(controls), carry, told)
+    if policy is not None:
+        controls = None if any(u is None for u in used) else torch.stack(used)
+    return Trajectory(*whole, diverged_at, controls, carry, told)
 
 
 def _quaternions(model: Model) -> tuple[int, ...]:

@@ -71,6 +71,8 @@ def ray_cast(
     shapes : names or indices of the shapes that can be hit; default: all in model.shape_names, those that may touch another.
     max_distance : m; beyond it nothing is hit.
     """
+    if model.planar:
+        raise ValueError("ray_cast works on models in space, got a planar one: its shapes have no extent along z")
     params = b.check_params(model, params)
     chosen, reach = _select(model, shapes), _check_reach(max_distance)
     q_rows = b.tensor("q", q, (model.nq,), None)

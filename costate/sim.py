@@ -17,14 +17,15 @@ from costate import inputs as i
 from costate._native.cpu import Op, Stepper
 from costate.autodiff.torch import CONTACTS, STATUS, RolloutSpec, instant, rollout
 from costate.info import Detail, Info, Status, contacts_of, row_names
-from costate.policy import rollout_policy
+from costate.policy import rollout_stepwise
 from costate.report import GradientReport, gradient_report
 from costate.scene import Model, Params
-from costate.solver import PGS, Contact, Gradient, Options, engine_options
+from costate.solver import PGS, Contact, Gradient, Impacts, Options, Solver, engine_options
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_diverged, warn_status
 
 Policy = Callable[[State, Any, int], Any]
+Forces = Callable[[State, Any], Any]
 _PGS, _CONTACT, _PROJECT = PGS(), Contact(), 1
 
 
@@ -47,17 +48,19 @@ class Simulator:
     dt : step size, s. `step` and `rollout` take another one per call, also one per world and also differentiable.
     device : "cpu".
     dtype : torch.float64 or torch.float32, of states, controls and everything computed.
-    solver : how contacts, friction and limits are solved.
+    solver : how contacts, friction and limits are solved: `PGS` or `InteriorPoint`.
     contact : how shapes and limits are kept apart.
     gradient : "implicit" differentiates the solution, and falls back to "exact" in worlds that did not converge; "exact"
         differentiates the solver's sweeps as they ran.
     project : Newton steps that put the end of every step back on its constraints, differentiably; 0 leaves their errors to
         `contact.recovery`. Constraints with softness are not projected; models without constraints pay nothing.
+    impacts : None: an impact takes place at the start of the step that it falls into. "toi": the step is split at the time
+        of impact, up to 8 times: elastic bounces keep their energy, fast bodies do not tunnel, and gradients know the time.
     """
 
     def __init__(
-        self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: PGS = _PGS,
-        contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT,
+        self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: Solver = _PGS,
+        contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT, impacts: Impacts | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
@@ -67,12 +70,13 @@ class Simulator:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
-        self._options = engine_options(solver, contact, gradient, dtype, project)
+        self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact
         self._gradient: Gradient = gradient
         self._project = project
+        self._impacts: Impacts | None = impacts
 
     @property
     def model(self) -> Model:
@@ -95,7 +99,7 @@ class Simulator:
         return self._dtype
 
     @property
-    def solver(self) -> PGS:
+    def solver(self) -> Solver:
         """How contacts, friction and limits are solved."""
         return self._solver
 
@@ -114,19 +118,24 @@ class Simulator:
         """Newton steps that put the end of every step back on its constraints."""
         return self._project
 
+    @property
+    def impacts(self) -> Impacts | None:
+        """None, or "toi" where steps are split at times of impact."""
+        return self._impacts
+
     @cached_property
     def row_names(self) -> tuple[str, ...]:
         """Names of the joint rows, in the order of `Info.rows`."""
         return row_names(self.model)
 
     def __repr__(self) -> str:
-        defaults = {"solver": _PGS, "contact": _CONTACT, "gradient": "implicit", "project": _PROJECT}
+        defaults = {"solver": _PGS, "contact": _CONTACT, "gradient": "implicit", "project": _PROJECT, "impacts": None}
         options = ((name, getattr(self, name), default) for name, default in defaults.items())
         changed = "".join(f", {name}={value!r}" for name, value, default in options if value != default)
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype}{changed})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = self.solver, self.contact, self.gradient, self.project
+        options = self.solver, self.contact, self.gradient, self.project, self.impacts
         return _rebuild, (self.model, self.dt, str(self.device), self.dtype, *options)
 
     def initial_state(self, worlds: int | tuple[int, ...] | None = None) -> State:
@@ -143,7 +152,8 @@ class Simulator:
     ) -> Any:  # fmt: skip
         """One step: State, or (State, Info) with info=True.
 
-        control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes.
+        control : [..., nu], default none. external : [..., nb, 6], torque (N m) and force (N) at the centres of mass, world axes;
+            in planar models [..., nb, 3], (fx, fy, torque).
         dt : s, a number or tensor [...]. A world whose step is not finite is held where it was, with a warning.
         """
         i.check_state(state)
@@ -166,14 +176,17 @@ class Simulator:
 
     def rollout(
         self, state: State, controls: Tensor | Policy | None = None, params: Params | None = None, *, steps: int | None = None,
-        substeps: int = 1, external: Any = None, dt: Any = None, carry: Any = None, decay: float = 1.0,
-        truncate: int | None = None, clip: float | None = None,
+        substeps: int = 1, external: Tensor | np.ndarray | Forces | None = None, dt: Any = None, carry: Any = None,
+        decay: float = 1.0, truncate: int | None = None, clip: float | None = None,
     ) -> Trajectory:  # fmt: skip
         """Many steps. Only the states are kept; the backward pass recomputes each step from the state before it.
 
         controls : [T, ..., nu], or a policy(state, carry, t) -> control or (control, carry), or None for no control.
         steps : T; needed without controls. substeps : steps of dt per control, the control held.
-        external : [..., nb, 6] constant, or [T, ..., nb, 6]; with no more batch dimensions than the rest has.
+        external : [..., nb, 6] constant, or [T, ..., nb, 6]; with no more batch dimensions than the rest has; 3 in place of 6 in
+            planar models, as in `step`. Or a function(state, t) -> [..., nb, 6] (or 3, or None) of the state at the start of each
+            control step and the time t (s) from the start of the rollout to then: a float, a tensor where dt is one. The forces
+            are held over the substeps; gradients flow through the function.
         decay : the costate is multiplied by it at every control step on its way back. truncate : it is cut every so many.
         clip : a world's costate, that of q (tangent) and v together, is scaled down to at most this norm after every control step
             on its way back. A policy's carry is not clipped.
@@ -181,8 +194,8 @@ class Simulator:
         i.check_counts(steps=steps, substeps=substeps, truncate=truncate)
         i.check_costate(decay, clip)
         i.check_state(state)
-        if callable(controls) and not isinstance(controls, Tensor):
-            return rollout_policy(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate, clip)
+        if callable(controls) or callable(external):
+            return rollout_stepwise(self, state, controls, params, steps, substeps, external, dt, carry, decay, truncate, clip)
         as_numpy, model = b.is_numpy(state.q), self.model
         count = i.count_steps(model, controls, steps)
         inputs, batch = self.gather(state, controls, params, external, dt, time=count)
@@ -271,9 +284,19 @@ class Simulator:
 
 
 def _rebuild(
-    model: Model, dt: float, device: str, dtype: torch.dtype, solver: PGS, contact: Contact, gradient: Gradient, project: int
+    model: Model,
+    dt: float,
+    device: str,
+    dtype: torch.dtype,
+    solver: Solver,
+    contact: Contact,
+    gradient: Gradient,
+    project: int,
+    impacts: Impacts | None,
 ) -> Simulator:
-    options: dict[str, Any] = {"solver": solver, "contact": contact, "gradient": gradient, "project": project}
+    options: dict[str, Any] = {
+        "solver": solver, "contact": contact, "gradient": gradient, "project": project, "impacts": impacts,
+    }  # fmt: skip
     return Simulator(model, dt, device=device, dtype=dtype, **options)
 
 

@@ -9,9 +9,12 @@ from typing import Any, Literal
 import torch
 
 Gradient = Literal["implicit", "exact"]
-Options = tuple[float, ...]  # as the engine takes them: 13 numbers, in the order of drivers/options.h
+Impacts = Literal["toi"]
+Options = tuple[float, ...]  # as the engine takes them: 15 numbers, in the order of drivers/options.h
 
 _GRADIENTS = {"implicit": 0, "exact": 1}
+_ROUNDS, _INTERIOR = 0, 1  # Method of core/data/options.h
+_MOST_IMPACTS = {None: 0, "toi": 8}  # within one step
 _FORMS = {None: -1, "dense": 0, "half-solved": 1}
 _CONES = {"disc": 0.0, "square": 4.5}
 _MOST_PROJECTIONS = 100
@@ -46,14 +49,41 @@ class PGS:
     def __post_init__(self) -> None:
         _check_int("PGS: iterations", self.iterations, least=1)
         _check_int("PGS: polish", self.polish, least=0)
-        if self.tolerance is not None and not (_is_number(self.tolerance) and self.tolerance > 0):
-            raise ValueError(f"PGS: tolerance must be a positive finite number or None, got {self.tolerance!r}")
+        _check_tolerance("PGS", self.tolerance)
         polygon = isinstance(self.cone, int) and not isinstance(self.cone, bool) and 3 <= self.cone <= _MAX_CORNERS
         if not (polygon or (isinstance(self.cone, str) and self.cone in _CONES)):
             wanted = f"'disc', 'square' or an int from 3 to {_MAX_CORNERS} (corners of a polygon)"
             raise ValueError(f"PGS: cone must be {wanted}, got {self.cone!r}")
         if not (self.form is None or (isinstance(self.form, str) and self.form in _FORMS)):
             raise ValueError(f"PGS: form must be None, 'dense' or 'half-solved', got {self.form!r}")
+
+
+@dataclass(frozen=True)
+class InteriorPoint:
+    """The primal-dual interior point method of "End-to-End Differentiable Physics" (paper A), with its friction pyramid.
+
+    Few steps, each a direct solve of all rows, whatever their number. Its gradient is that of the conditions it solves.
+
+    Attributes
+    ----------
+    iterations : most steps; fewer where the tolerance is reached before. A world that needs more is flagged as unsolved.
+    tolerance : natural residual that counts as solved, m/s; None: 1e-10 in float64, 1e-5 in float32.
+    cone : directions of the friction pyramid, 3 to 32: corners of a polygon on the disc of radius mu n. In planar scenes
+        friction has one direction, and this does not count.
+    """
+
+    iterations: int = 50
+    tolerance: float | None = None
+    cone: int = 4
+
+    def __post_init__(self) -> None:
+        _check_int("InteriorPoint: iterations", self.iterations, least=1)
+        _check_tolerance("InteriorPoint", self.tolerance)
+        if not isinstance(self.cone, int) or isinstance(self.cone, bool) or not 3 <= self.cone <= _MAX_CORNERS:
+            raise ValueError(f"InteriorPoint: cone must be an int from 3 to {_MAX_CORNERS} (directions), got {self.cone!r}")
+
+
+Solver = PGS | InteriorPoint
 
 
 @dataclass(frozen=True)
@@ -81,28 +111,41 @@ class Contact:
             raise ValueError(f"Contact: recovery must be above 0 and at most 1, got {self.recovery!r}")
 
 
-def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype, project: Any) -> Options:
-    """The engine's 13 numbers; TypeError and ValueError name what is wrong."""
-    if not isinstance(solver, PGS):
-        raise TypeError(f"solver must be a costate.PGS, got {type(solver).__name__}")
+def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype, project: Any, impacts: Any) -> Options:
+    """The engine's 15 numbers; TypeError and ValueError name what is wrong."""
+    if not isinstance(solver, (PGS, InteriorPoint)):
+        raise TypeError(f"solver must be a costate.PGS or a costate.InteriorPoint, got {type(solver).__name__}")
     if not isinstance(contact, Contact):
         raise TypeError(f"contact must be a costate.Contact, got {type(contact).__name__}")
     if not (isinstance(gradient, str) and gradient in _GRADIENTS):
         raise ValueError(f"gradient must be 'implicit' or 'exact', got {gradient!r}")
     if not isinstance(project, int) or isinstance(project, bool) or not 0 <= project <= _MOST_PROJECTIONS:
         raise ValueError(f"project must be an int from 0 to {_MOST_PROJECTIONS}, got {project!r}")
+    if not (impacts is None or (isinstance(impacts, str) and impacts in _MOST_IMPACTS)):
+        raise ValueError(f"impacts must be None or 'toi', got {impacts!r}")
+    if isinstance(solver, InteriorPoint):
+        if gradient == "exact":
+            raise ValueError("gradient='exact' differentiates sweeps; an InteriorPoint has none: it needs gradient='implicit'")
+        polish, form, method = 0, None, _INTERIOR
+    else:
+        polish, form, method = solver.polish, solver.form, _ROUNDS
     tolerance, relative, absolute = _PRECISION[dtype]
     tolerance = tolerance if solver.tolerance is None else solver.tolerance
     cone = _CONES[solver.cone] if isinstance(solver.cone, str) else solver.cone
     numbers = (
-        solver.iterations, solver.polish, tolerance, contact.margin, contact.recovery, contact.push_speed, contact.bounce_speed,
-        cone, _GRADIENTS[gradient], relative, absolute, _FORMS[solver.form], project,
+        solver.iterations, polish, tolerance, contact.margin, contact.recovery, contact.push_speed, contact.bounce_speed,
+        cone, _GRADIENTS[gradient], relative, absolute, _FORMS[form], project, method, _MOST_IMPACTS[impacts],
     )  # fmt: skip
     return tuple(float(x) for x in numbers)
 
 
 def _is_number(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+
+def _check_tolerance(name: str, value: Any) -> None:
+    if value is not None and not (_is_number(value) and value > 0):
+        raise ValueError(f"{name}: tolerance must be a positive finite number or None, got {value!r}")
 
 
 def _check_int(name: str, value: Any, *, least: int) -> None:

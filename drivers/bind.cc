@@ -58,13 +58,15 @@ void check_structure(const Structure& s) {
   require(s.limit_body.size() == s.limit_dof.size(), "limit_body and limit_dof differ in length");
   for (int b : s.limit_body)
     require(s.joint[b] == kRevolute || s.joint[b] == kPrismatic || s.joint[b] == kBall, "limit_body: this joint has no limits");
-  require(all_below(s.shape_body, nb_, -1) && all_below(s.shape_type, kField + 1), "shape_body or shape_type");
+  require(all_below(s.shape_body, nb_, -1) && all_below(s.shape_type, kPolygon + 1), "shape_body or shape_type");
   require(s.shape_type.size() == s.shape_body.size() && s.pair_a.size() == s.pair_b.size(), "shapes or pairs differ in length");
   require(all_below(s.pair_a, ns) && all_below(s.pair_b, ns), "pair: no such shape");
   for (size_t p = 0; p < s.pair_a.size(); p++) {
     int a = s.shape_type[s.pair_a[p]], b = s.shape_type[s.pair_b[p]];
     auto flat = [](int type) { return type == kPlane || type == kField; };
     require(!(flat(a) && flat(b)), "pair: these shapes have no contact");
+    auto planar = [](int type) { return type == kPlane || type == kSphere || shape_flat(type); };
+    require(s.planar ? planar(a) && planar(b) : !shape_flat(a) && !shape_flat(b), "pair: planar and other shapes");
     require(s.shape_body[s.pair_a[p]] != s.shape_body[s.pair_b[p]], "pair: both shapes are on one body");
   }
   require(s.friction_rule >= 0 && s.friction_rule <= kProduct && s.restitution_rule >= 0 && s.restitution_rule <= kProduct,
@@ -75,16 +77,21 @@ void check_structure(const Structure& s) {
 void check_solids(const Structure& s) {
   const ShapeLists& l = s.shapes;
   auto count = [&](int type) { return std::count(s.shape_type.begin(), s.shape_type.end(), type); };
-  require(long(l.hull_vertices.size()) == count(kHull) && l.hull_faces.size() == l.hull_vertices.size(),
+  require(long(l.hull_vertices.size()) == count(kHull) + count(kPolygon) && l.hull_faces.size() == l.hull_vertices.size(),
           "hull_vertices or hull_faces");
   require(long(l.field_nx.size()) == count(kField) && l.field_ny.size() == l.field_nx.size(), "field_nx or field_ny");
   for (size_t i = 0; i < l.field_nx.size(); i++)
     require(l.field_nx[i] >= 2 && l.field_ny[i] >= 2 && long(l.field_nx[i]) * l.field_ny[i] < 1 << 28,
             "field_nx, field_ny: too few or too many heights");
+  std::vector<int> solids;
+  for (int type : s.shape_type)
+    if (type == kHull || type == kPolygon) solids.push_back(type);
   size_t faces = 0, at = 0;
   for (size_t h = 0; h < l.hull_vertices.size(); h++) {
     int n = l.hull_vertices[h];
-    require(n >= 4 && n <= kMaxVertices && l.hull_faces[h] >= 4, "hull_vertices: a hull needs 4 to 64 vertices");
+    bool polygon = solids[h] == kPolygon;
+    require(n >= (polygon ? 3 : 4) && n <= kMaxVertices && (polygon ? l.hull_faces[h] == 0 : l.hull_faces[h] >= 4),
+            "hull_vertices: a hull needs 4 to 64 vertices, a polygon 3 to 64 and no faces");
     for (int f = 0; f < l.hull_faces[h]; f++, faces++) {
       require(faces < l.hull_loop_size.size() && l.hull_loop_size[faces] >= 3, "hull_loop_size");
       require(3 * faces + 3 <= l.hull_plane.size(), "hull_plane");
@@ -138,7 +145,7 @@ template <class E> void op_call(const PyTree& t, int op, bool adjoint, long worl
   OpShape s = op_shape(op, t.tree);
   OpCall<E> c{};
   if (op == kDistance && t.tree.np != 1) throw nb::value_error("distance needs a tree with one pair");
-  if (op == kLinearize) c.options = read_options(options);
+  if (op == kLinearize) c.options = read_options(options, t.tree);
   c.tree = &t.tree, c.op = op, c.adjoint = adjoint, c.worlds = worlds;
   Buffer in[6], out[3], bar[6];
   for (int k = 0; k < s.n_in; k++) {
@@ -211,7 +218,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
          Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a, Ints pair_b,
          int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis, Ints tie_first,
          Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices, Ints hull_faces,
-         Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large) {
+         Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large, bool planar) {
         Structure s = {parent,
                        joint,
                        motor_dof,
@@ -240,6 +247,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
                        motor_tie,
                        {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
                        large};
+        s.planar = planar;
         check_structure(s);
         check_solids(s);
         check_equality(s, check_tree(s));
@@ -255,7 +263,8 @@ void bind_structure(nb::class_<PyTree>& tree) {
       nb::arg("tie_first") = Ints(), nb::arg("lock") = Ints(), nb::arg("coupling_dof1") = Ints(),
       nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(), nb::arg("hull_vertices") = Ints(),
       nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(), nb::arg("hull_loop") = Ints(),
-      nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(), nb::arg("field_ny") = Ints(), nb::arg("large") = -1);
+      nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(), nb::arg("field_ny") = Ints(), nb::arg("large") = -1,
+      nb::arg("planar") = false);
 }
 
 using H = nb::handle;

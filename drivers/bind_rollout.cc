@@ -129,7 +129,7 @@ void bind_rollout(nb::class_<PyTree>& tree) {
         const H in[] = {q, v, u, h, ext, theta}, solved[] = {status, contacts, contact_ids, rows};
         bool is_double = Buffer(q, "q", false).kind() == 'd';
         auto call = is_double ? &rollout_call<double> : &rollout_call<float>;
-        return call(t, worlds, steps, substeps, in, q_out, v_out, diverged_at, read_options(options), solved);
+        return call(t, worlds, steps, substeps, in, q_out, v_out, diverged_at, read_options(options, t.tree), solved);
       },
       nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("q"), nb::arg("v"), nb::arg("control").none(),
       nb::arg("dt"), nb::arg("external").none(), nb::arg("theta"), nb::arg("q_out"), nb::arg("v_out"), nb::arg("diverged_at"),
@@ -149,8 +149,8 @@ void bind_rollout(nb::class_<PyTree>& tree) {
         }
         bool is_double = Buffer(in[0], "q", false).kind() == 'd';
         auto call = is_double ? &rollout_adj_call<double> : &rollout_adj_call<float>;
-        call(t, worlds, steps, substeps, in, q, v, diverged_at, q_bar, v_bar, out, decay, truncate, read_options(options), clip,
-             contacts_bar, costate);
+        call(t, worlds, steps, substeps, in, q, v, diverged_at, q_bar, v_bar, out, decay, truncate, read_options(options, t.tree),
+             clip, contacts_bar, costate);
       },
       nb::arg("worlds"), nb::arg("steps"), nb::arg("substeps"), nb::arg("inputs"), nb::arg("q"), nb::arg("v"),
       nb::arg("diverged_at"), nb::arg("q_bar").none(), nb::arg("v_bar").none(), nb::arg("bars"), nb::arg("decay"),

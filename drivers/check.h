@@ -94,8 +94,9 @@ template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
     int type = t.shape_type[s];
     Vec3<E> size = p.shape_size[s];
     Quat<E> u = p.shape_quat[s];
-    if (type != kPlane && type != kHull && !(size.x > 0)) return false;
-    if ((type == kCapsule || type == kBox || type == kCylinder || type == kField) && !(size.y > 0)) return false;
+    if (type != kPlane && type != kHull && type != kPolygon && !(size.x > 0)) return false;
+    if ((type == kCapsule || type == kBox || type == kRectangle || type == kCylinder || type == kField) && !(size.y > 0))
+      return false;
     if (type == kBox && !(size.z > 0)) return false;
     if (!(double(u.w) * u.w + double(u.x) * u.x + double(u.y) * u.y + double(u.z) * u.z > kTiny2)) return false;
     if (!(p.friction[s] >= 0) || !(p.restitution[s] >= 0 && p.restitution[s] <= 1) || !(p.softness[s] >= 0)) return false;
@@ -114,7 +115,7 @@ template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& 
   };
   auto norm2 = [](auto v) { return double(v.x) * v.x + double(v.y) * v.y + double(v.z) * v.z; };
   for (int b = 0; b < t.nb; b++) {
-    if (massless[b] ? !nothing(p.mass[b], p.inertia[b]) : !(p.mass[b] > 0) || !inertia_ok(p.inertia[b], slack)) return false;
+    if (massless[b] ? !nothing(p.mass[b], p.inertia[b]) : !(p.mass[b] > 0) || !(t.planar ? p.inertia[b].zz > 0 : inertia_ok(p.inertia[b], slack))) return false;
     if (!(norm2(p.joint_quat[b]) + double(p.joint_quat[b].w) * p.joint_quat[b].w > kTiny2)) return false;
     bool axis = t.joint[b] == kRevolute || t.joint[b] == kPrismatic;
     if ((axis && !(norm2(p.joint_axis[b]) > kTiny2)) || p.stiffness[b] < 0) return false;

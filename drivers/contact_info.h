@@ -1,6 +1,6 @@
 // What a user sees of a step's rows: status, contacts and joint rows as numbers, and the way back of the contacts' impulses.
 #pragma once
-#include "../core/step.h"
+#include "../core/split.h"
 #include "lanes.h"
 
 CS_BEGIN
@@ -17,6 +17,7 @@ template <class T> struct StatusSum {
       most(x[l][0], lane(s.residual, l)), most(x[l][2], lane(s.sweeps, l)), most(x[l][3], lane(s.contacts, l));
       most(x[l][4], lane(s.penetration, l)), most(x[l][7], lane(s.wanted, l));
       most(x[l][8], lane(s.drift, l)), most(x[l][9], lane(s.contradiction, l));
+      x[l][10] += lane(s.impacts, l);
       x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E((!solved || t.large) && !o.exact);
     }
   }
@@ -36,7 +37,7 @@ template <class T> inline void block_of_slot(const Rows<T>& rw) {
 template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, int i, T& state) {
   int r = rw.first_row[i];
   T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), rho = rw.rho[r + 1];
-  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, rw.y[r + 2], rw.lam[r + 2]),
+  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, third(rw, rw.y + r), third(rw, rw.lam + r)),
     size = rw.block_mu[i] * max(rw.lam[r], T(0));
   Cone<T> c = cone_slope(o, p, q, size);
   auto pressed = x > T(0);
@@ -74,7 +75,7 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
     int i = rw.mark[s], r = rw.first_row[i];
     T state, far = contact_state(rw, c.options, i, state);
     const Mat3<T>& C = rw.C[i];
-    Vec3<T> f = rw.lam[r] * C.r0 + rw.lam[r + 1] * C.r1 + rw.lam[r + 2] * C.r2;
+    Vec3<T> f = rw.lam[r] * C.r0 + rw.lam[r + 1] * C.r1 + third(rw, rw.lam + r) * C.r2;
     for (int l = 0; l < g.count; l++) {
       int k = rw.item[i][l], at = held[l];
       if (k < 0 || !alive[l]) continue;

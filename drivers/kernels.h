@@ -74,7 +74,7 @@ template <class E> struct OpCall {
 enum RolloutInput { kQ, kV, kU, kH, kExternal, kTheta, kRolloutInputs };
 
 // numbers that describe the solver's work on one world, a contact, and a joint's row (costate/info.py)
-constexpr int kStatusNumbers = 10, kContactNumbers = 12, kRowNumbers = 3;
+constexpr int kStatusNumbers = 11, kContactNumbers = 12, kRowNumbers = 3;
 
 template <class E> struct RolloutCall {
   const Tree* tree;

@@ -1,6 +1,7 @@
 // Functions of one instant, pack by pack: load, call the core, store. The adjoint recomputes the forward for its trace.
 #pragma once
 #include "../core/query.h"
+#include "../core/split.h"
 #include "lanes.h"
 
 CS_BEGIN
@@ -10,6 +11,7 @@ template <class T> struct OpBuffers {
   Bars<T> bar;
   Rows<T> rw;  // of linearize, distance, and what concerns equality rows
   RowBars<T> rb;
+  Split<T> split;
   T *in[6], *out[3], *in_bar[6], *out_bar[3];
   T *q1, *q2, *tangent;  // normalised copies and tangent bars of integrate and difference
 };
@@ -28,6 +30,7 @@ template <class T> inline OpBuffers<T> op_buffers(const OpCall<ElementOf<T>>& c,
   }
   if (c.op == kDistance) touch_map(t, b.rw, m), touch_bars_map(t, b.rb, m);
   if (c.op == kLinearize) b.rw = rows_map(t, c.options, true, m), b.rb = row_bars_map(t, c.options, m);
+  if (c.op == kLinearize && c.options.impacts) b.split = split_map(t, c.options, true, m);
   for (int k = 0; k < s.n_in; k++) b.in[k] = m.template take<T>(s.in[k]), b.in_bar[k] = m.template take<T>(adjoint ? s.in[k] : 0);
   for (int k = 0; k < s.n_out; k++)
     b.out[k] = m.template take<T>(s.out[k]), b.out_bar[k] = m.template take<T>(adjoint ? s.out[k] : 0);
@@ -65,7 +68,24 @@ template <class T> inline void linearize(const Tree& t, const Options& o, const 
   }
 }
 
-template <class T> inline void op_forward(int op, const Tree& t, const Options& o, const OpBuffers<T>& b, const T* external) {
+// the same of a step that is split at impacts: no row follows from another
+template <class T> inline void linearize_split(const Tree& t, const Options& o, OpBuffers<T>& b, const T* external) {
+  Params<T> th = params_map(t, b.in[5]), none = params_map(t, static_cast<T*>(nullptr));
+  Inputs<T> in = {b.in[0], b.in[1], b.in[2], b.in[3][0], external};
+  split_step(t, th, b.tr, b.rw, o, in, b.q1, b.q2, b.split);
+  int n = 2 * t.nv;
+  T *A = b.out[0], *B = b.out[1];
+  clear(A, n * n), clear(B, n * t.nu);
+  auto show = [&](int) { clear(b.rb.impulse, b.rw.count[0]); };
+  for (int i = 0; i < n; i++) {
+    T* row = A + i * n;
+    row[i] = T(1);
+    InputBars<T> in_bar = {nullptr, nullptr, B + i * t.nu, T(0), nullptr};
+    split_step_adj(t, th, b.tr, b.rw, o, in, row, row + t.nv, b.bar, b.rb, none, in_bar, b.split, show);
+  }
+}
+
+template <class T> inline void op_forward(int op, const Tree& t, const Options& o, OpBuffers<T>& b, const T* external) {
   T* const* in = b.in;
   T* const* out = b.out;
   switch (op) {
@@ -90,7 +110,7 @@ template <class T> inline void op_forward(int op, const Tree& t, const Options& 
     case kErrors: errors(t, params_map(t, in[1]), b.tr, b.rw.eq, in[0], out[0]); break;
     case kSettle: settle(t, params_map(t, in[1]), b.tr, b.rw, in[0], b.q2, out[0]); break;
     case kDistance: distance(t, params_map(t, in[1]), b.tr, b.rw, in[0], out[0]); break;
-    default: linearize(t, o, b, external); break;
+    default: o.impacts&& constrained(t) ? linearize_split(t, o, b, external) : linearize(t, o, b, external);
   }
 }
 // adjoint: after op_forward on the same buffers; in_bar cleared by the caller.   linearize has none, the binding refuses it

@@ -4,13 +4,14 @@
 #include <stdexcept>
 #include <vector>
 
+#include "../core/data/model.h"
 #include "../core/data/options.h"
 
 namespace costate {
 
-constexpr int kOptions = 13;
+constexpr int kOptions = 15;
 
-inline Options read_options(const std::vector<double>& x) {
+inline Options read_options(const std::vector<double>& x, const Tree& t) {
   if (int(x.size()) != kOptions) throw std::invalid_argument("options: wrong number of entries");
   Options o{};
   o.iterations = int(x[0]), o.polish = int(x[1]), o.tolerance = x[2];
@@ -19,12 +20,18 @@ inline Options read_options(const std::vector<double>& x) {
   bool square = cone == 4.5;
   o.sides = square ? 4 : int(cone);
   o.exact = int(x[8]), o.relative_softness = x[9], o.absolute_softness = x[10], o.half_solved = int(x[11]);
-  o.project = int(x[12]);
+  o.project = int(x[12]), o.method = int(x[13]), o.impacts = int(x[14]);
   bool ok = o.iterations >= 1 && o.iterations <= 100000 && o.polish >= 0 && o.polish <= 1000 && o.tolerance > 0 &&
             o.margin >= 0 && o.recovery > 0 && o.recovery <= 1 && o.push_speed >= 0 && o.bounce_speed >= 0 &&
             o.relative_softness >= 0 && o.absolute_softness > 0 && o.project >= 0 && o.project <= 1000 && o.sides <= kMaxSides &&
-            (o.sides == 0 || o.sides >= 3);
+            (o.sides == 0 || o.sides >= 3) && (o.method == kRounds || o.method == kInterior) && o.impacts >= 0 &&
+            o.impacts <= 1000;
   if (!ok) throw std::invalid_argument("options: a number is out of range");
+  if (o.method == kInterior && t.large) throw std::invalid_argument("options: too many contacts for an interior point");
+  if (t.planar) {
+    o.sides = 2;
+    return o;
+  }
   // a square has its edges across the axes, at mu lambda_n; a pyramid its corners on the disc, the first on the first axis
   const double pi = 3.14159265358979323846;
   o.apothem = square ? 1.0 : o.sides ? std::cos(pi / o.sides) : 0.0;

@@ -99,7 +99,11 @@ struct SolidStorage {
         height_adr.back() = n_height, n_height += field_nx.back() * field_ny.back(), field++;
       }
       auto known = shared.find(kind);
-      if (kind == kHull) {
+      if (kind == kPolygon) {
+        int vertices = lists.hull_vertices[hull];
+        hull_adr.back() = n_vertex, n_vertex += vertices, hull++;
+        add(SolidTables(), vertices);
+      } else if (kind == kHull) {
         int faces = lists.hull_faces[hull], vertices = lists.hull_vertices[hull++];
         auto from = lists.hull_loop_size.begin() + long(face);
         std::vector<int> sizes(from, from + faces),
@@ -119,7 +123,13 @@ struct SolidStorage {
   }
 
   static int vertices_of(int kind) {
-    return kind == kPlane ? 3 : kind == kSphere ? 1 : kind == kCapsule ? 2 : kind == kBox ? 8 : kind == kCylinder ? 32 : 0;
+    return kind == kPlane       ? 3
+           : kind == kSphere    ? 1
+           : kind == kCapsule   ? 2
+           : kind == kBox       ? 8
+           : kind == kCylinder  ? 32
+           : kind == kRectangle ? 4
+                                : 0;
   }
   static SolidTables tables_of(int kind) {
     if (kind == kBox) return box_tables();

@@ -13,6 +13,7 @@ template <class T> struct RolloutBuffers {
   Bars<T> bar;
   Rows<T> rw;
   RowBars<T> rb;
+  Split<T> split;  // of steps that are split at impacts
   T *in[kRolloutInputs], *in_bar[kRolloutInputs];
   T *q, *v;            // the current control step's start and its substeps: [substeps + 1, n]
   T *q_next, *v_next;  // one step ahead
@@ -20,6 +21,9 @@ template <class T> struct RolloutBuffers {
   T* q_amb;            // an incoming bar of q
   T *q_acc, *v_acc;    // the costate one substep back
 };
+
+// are steps split at impacts?
+template <class E> inline bool splits(const RolloutCall<E>& c) { return c.options.impacts && constrained(*c.tree); }
 
 template <class T> inline RolloutBuffers<T> rollout_buffers(const RolloutCall<ElementOf<T>>& c, Arena<T>& m) {
   const Tree& t = *c.tree;
@@ -29,6 +33,7 @@ template <class T> inline RolloutBuffers<T> rollout_buffers(const RolloutCall<El
   b.bar = bars_map(t, m);
   if (constrained(t)) b.rw = rows_map(t, c.options, c.adjoint, m);
   if (constrained(t) && c.adjoint) b.rb = row_bars_map(t, c.options, m);
+  if (splits(c)) b.split = split_map(t, c.options, c.adjoint, m);
   for (int k = 0; k < kRolloutInputs; k++) b.in[k] = m.template take<T>(sizes[k]), b.in_bar[k] = m.template take<T>(sizes[k]);
   b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
   b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);
@@ -66,7 +71,34 @@ template <class T, class E> inline void load_step(const RolloutCall<E>& c, const
   if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
 }
 
-template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+template <class T, class E> inline void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
+                                                 const T* v, T* q_next, T* v_next) {
+  const Tree& t = *c.tree;
+  if (splits(c))
+    split_step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next, b.split);
+  else
+    step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next);
+}
+// adjoint, after one_step on the same buffers; q_tan, v_bar: the costate after it, in q_acc and v_acc that before it
+template <class T, class E> inline void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const Params<T>& th,
+                                                     const Inputs<T>& in, const Params<T>& th_bar, InputBars<T>& in_bar) {
+  const Tree& t = *c.tree;
+  clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
+  if (!splits(c)) {
+    show_rows_adj(c, b.rw, g, b.rb);
+    step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
+    return;
+  }
+  auto show = [&](int bits) {
+    show_rows_adj(c, b.rw, g, b.rb);
+    T keep = lane_flags<T>(bits);
+    for (int i = 0; i < b.rw.count[0]; i++) b.rb.impulse[i] = keep * b.rb.impulse[i];
+  };
+  for (int d = 0; d < t.nv; d++) b.q_acc[d] = b.q_tan[d], b.v_acc[d] = b.v_bar[d];
+  split_step_adj(t, th, b.tr, b.rw, c.options, in, b.q_acc, b.v_acc, b.bar, b.rb, th_bar, in_bar, b.split, show);
+}
+
+template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[64];
@@ -77,7 +109,7 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
   for (long s = 0; s < c.steps; s++) {
     load_step(c, b, g, s);
     for (long k = 0; k < c.substeps; k++) {
-      step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, b.q, b.v), b.q_next, b.v_next);
+      one_step(c, b, th, b.q, b.v, b.q_next, b.v_next);
       T ok = finite_sum(b.q_next, t.nq, b.v_next, t.nv);
       bool all = true;
       for (int l = 0; l < lanes<T>; l++) {
@@ -103,7 +135,7 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
-template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long s,
+template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
                                                          const Params<T>& th, const Params<T>& th_bar) {
   const Tree& t = *c.tree;
   if (s == 0) {
@@ -112,17 +144,14 @@ template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c
     load(c.q, g, t.nq, b.q, s - 1), load(c.v, g, t.nv, b.v, s - 1);
   }
   for (long k = 0; k + 1 < c.substeps; k++)
-    step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv), b.q + (k + 1) * t.nq,
-         b.v + (k + 1) * t.nv);
+    one_step(c, b, th, b.q + k * t.nq, b.v + k * t.nv, b.q + (k + 1) * t.nq, b.v + (k + 1) * t.nv);
   clear(b.in_bar[kU], t.nu);
   for (long k = c.substeps - 1; k >= 0; k--) {
     Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
-    step(t, th, b.tr, b.rw, c.options, in, b.q_next, b.v_next);
-    show_rows_adj(c, b.rw, g, b.rb);
-    clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
+    one_step(c, b, th, in.q, in.v, b.q_next, b.v_next);
     InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
                            c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
-    step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
+    one_step_adj(c, b, g, th, in, th_bar, in_bar);
     b.in_bar[kH][0] = in_bar.h;
     for (int d = 0; d < t.nv; d++) b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d];
   }
@@ -140,7 +169,7 @@ template <class T> inline T costate_norm(const Tree& t, const RolloutBuffers<T>&
   return most * sqrt(s);
 }
 
-template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g) {
+template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   int P = params_size(t), next = 6 * t.nb;
   bool keep[64];

@@ -26,7 +26,12 @@ PyArrayObject* as_array(PyObject* o) { return reinterpret_cast<PyArrayObject*>(o
 class Stepper {
  public:
   Stepper(nb::object tree, nb::object theta, nb::object dt, nb::object state, const std::vector<double>& options)
-      : tree_(tree), theta_(theta), dt_(dt), state_(state), t_(nb::cast<PyTree&>(tree).tree), options_(read_options(options)) {
+      : tree_(tree),
+        theta_(theta),
+        dt_(dt),
+        state_(state),
+        t_(nb::cast<PyTree&>(tree).tree),
+        options_(read_options(options, t_)) {
     if (!PyArray_Check(theta.ptr()) || !PyArray_Check(dt.ptr())) throw nb::type_error("theta and dt must be numpy arrays");
     type_ = PyArray_TYPE(as_array(theta.ptr()));
     if ((type_ != NPY_DOUBLE && type_ != NPY_FLOAT) || !fits(theta.ptr(), params_size(t_)) || !fits(dt.ptr(), 1))

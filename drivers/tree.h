@@ -26,6 +26,7 @@ struct Structure {
   ShapeLists shapes;
   int large = -1;      // < 0: more than kLargeRows rows and no equality rows
   int one_group = -1;  // < 0: more than kMostGroups pairs of lone bodies
+  int planar = 0;      // 1: see Tree
 };
 
 struct TreeStorage {
@@ -193,6 +194,8 @@ struct TreeStorage {
     }
   }
 
+  int width() const { return s.planar ? 2 : 3; }
+
   int tree_dofs(int tree) const { return tree < 0 ? 0 : tree_adr[tree + 1] - tree_adr[tree]; }
 
   void fill_pairs() {
@@ -209,7 +212,7 @@ struct TreeStorage {
     max_contacts = std::min(pairs.nk, s.max_contacts < 0 ? std::max(kMaxContacts, kContactsPerTree * trees) : s.max_contacts);
     for (int points : pairs.group_points()) max_slots += std::min(points, max_contacts);
     int rows = int(s.limit_body.size() + s.dry_dof.size() + row_motor.size());
-    large = s.large >= 0 ? s.large : 3 * max_contacts + rows > kLargeRows && equality.lock.empty();
+    large = s.large >= 0 ? s.large : width() * max_contacts + rows > kLargeRows && equality.lock.empty();
     max_near = np <= kAllPairs ? np : std::min(np, std::max(kAllPairs, 16 * int(tree.size())));
     max_cand = np <= kAllPairs ? pairs.nk : std::min(pairs.nk, 4 * max_near + pairs.most_points * int(tree.size()));
     max_list = most_dofs();
@@ -248,12 +251,13 @@ struct TreeStorage {
       points[{tree_of_shape(pairs.a[p]), tree_of_shape(pairs.b[p])}] += pairs.first[p + 1] - pairs.first[p];
     for (auto [trees, count] : points)
       for (int tree : {trees.first, trees.second})
-        if (tree >= 0) n[tree] += 3 * std::min(count, max_contacts);
+        if (tree >= 0) n[tree] += width() * std::min(count, max_contacts);
     return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
   }
 
   Tree view() const {
     Tree t{};
+    t.planar = s.planar;
     t.nb = int(s.parent.size()), t.nq = nq, t.nv = nv, t.nu = int(s.motor_dof.size()), t.nm = int(row_dof.size()), t.form = form;
     t.parent = s.parent.data(), t.root = root.data(), t.joined = joined.data(), t.joint = s.joint.data(), t.q_adr = q_adr.data(),
     t.v_adr = v_adr.data();

@@ -25,21 +25,36 @@ CS_FN int joint_parent_fixed(int joint) { return joint == kFree ? 3 : joint == k
 enum Form : int { kSparse = 0, kArticulated = 1 };
 
 // What can touch. A sphere is a point with a radius, a capsule a segment with one, the others have vertices, edges and faces;
-// a field is a terrain of heights over a grid
-enum ShapeType : int { kPlane = 0, kSphere = 1, kCapsule = 2, kBox = 3, kCylinder = 4, kHull = 5, kField = 6 };
+// a field is a terrain of heights over a grid. Planar: a sphere stands for a circle; rectangles and convex polygons, counterclockwise
+enum ShapeType : int {
+  kPlane = 0,
+  kSphere = 1,
+  kCapsule = 2,
+  kBox = 3,
+  kCylinder = 4,
+  kHull = 5,
+  kField = 6,
+  kRectangle = 7,
+  kPolygon = 8
+};
 constexpr int kMaxVertices = 64;  // of a hull
 constexpr int kManifold = 4;      // points in which two solids touch at most, and a solid and a plane, where features are chosen
+constexpr int kFlatManifold = 2;  // the same of planar shapes
 constexpr int kFieldPoints = 8;   // the same of a field, which is no plane: the spread of four leaves others below it
 
 // no adjoint: integers.   points of a shape that can touch a plane
-CS_FN int shape_points(int shape) { return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : 0; }
+CS_FN int shape_points(int shape) {
+  return shape == kSphere ? 1 : shape == kCapsule ? 2 : shape == kBox ? 8 : shape == kRectangle ? 4 : 0;
+}
+// no adjoint: integers.   planar, with edges
+CS_FN bool shape_flat(int shape) { return shape == kRectangle || shape == kPolygon; }
 // no adjoint: integers.   round: a sphere or a capsule
 CS_FN bool shape_round(int shape) { return shape == kSphere || shape == kCapsule; }
 // no adjoint: integers.   whether features of a pair are chosen lane by lane (a: the plane or field, if there is one)
 CS_FN bool pair_chosen(int a, int b) { return a == kPlane ? shape_points(b) == 0 : !(shape_round(a) && shape_round(b)); }
 // no adjoint: integers.   points in which a pair may touch
 CS_FN int pair_points(int a, int b) {
-  if (pair_chosen(a, b)) return a == kField ? kFieldPoints : kManifold;
+  if (pair_chosen(a, b)) return a == kField ? kFieldPoints : shape_flat(a) || shape_flat(b) ? kFlatManifold : kManifold;
   return a == kPlane ? shape_points(b) : a == kCapsule && b == kCapsule ? 2 : 1;
 }
 
@@ -58,6 +73,7 @@ enum PairRule : int { kGeometric = 0, kMaximum = 1, kMinimum = 2, kMean = 3, kPr
 
 struct Tree {
   int nb, nq, nv, nu;     // bodies, position coordinates, degrees of freedom, actuators
+  int planar;             // 1: all motion is in the world's plane z = 0, and friction has one direction
   int nm;                 // numbers in the sparse mass matrix
   int form;               // Form
   const int* parent;      // [nb] body, -1 the world
@@ -151,7 +167,9 @@ struct Tree {
 CS_FN int joint_rows(const Tree& t) { return t.n_dry + t.n_row_motor + t.n_limit; }
 // no adjoint: integers.   dofs, followed by equality rows: what the halves of a row extend over (ops/equality.h)
 CS_FN int n_halves(const Tree& t) { return t.nv + t.ne; }
+// no adjoint: integers.   rows of a contact: the normal and one or two tangents
+CS_FN int contact_width(const Tree& t) { return t.planar ? 2 : 3; }
 // no adjoint: integers
-CS_FN int max_rows(const Tree& t) { return joint_rows(t) + 3 * t.max_slots; }
+CS_FN int max_rows(const Tree& t) { return joint_rows(t) + contact_width(t) * t.max_slots; }
 
 }  // namespace costate

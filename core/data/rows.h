@@ -1,6 +1,6 @@
 // Rows: the contacts and joint rows of one step, in slots, and what their solver computes. RowBars: the same for the adjoint.
 //
-// A block is one joint row (1 row) or one contact (3 rows: normal and two tangents). Blocks stand in slots: slot k of a lane
+// A block is one joint row (1 row) or one contact (3 rows: normal and two tangents; in planar models 2). Blocks stand in slots: slot k of a lane
 // holds that lane's k-th active item of a group, so a pack has as many slots as its fullest lane. Blocks that share a tree, directly or
 // through others, form an island; its rows are contiguous and couple through one dense matrix A.
 #pragma once
@@ -24,9 +24,11 @@ template <class T> struct Status {
   T solved;         // 1 if the residual is below the tolerance
   T drift;          // largest error of a hard equality row at the start of the step, m or rad
   T contradiction;  // largest speed by which a hard equality row is missed, m/s or rad/s
+  T impacts;        // that split the step
 };
 
 template <class T> struct Rows {
+  int width;  // rows of a contact
   // shapes, and what bounds them in the world
   Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
   Mat3<T>* shape_R;         // [ns] orientation                                                        by shapes
@@ -66,19 +68,21 @@ template <class T> struct Rows {
   Vec3<T>*x_a, *x_b;                      // [blocks] contact point from the origins of both trees           by rows
   Mat3<T>* C;                             // [blocks] contact frame, zero in lanes without an item           by rows
   T *block_mu, *t_gap, *t_v, *t_e, *t_h;  // [blocks] friction; derivatives of the target by gap, J v, e, h  by rows
+  T* impact;                              // [blocks] 1 where it is an impact that takes no time               by rows
   T* sigma;                               // [nv + ne] scratch: +1 if a dof moves b, -1 if it moves a
   T* wide;                                // [3 (nv + ne)] scratch
   T *J, *Y,
       *W;  // J; left and right half of J H^-1 J^T, row by row on the block's columns; in large models Y is J   by rows, delassus
   T *b, *R, *lo, *hi, *rho, *inv_rho;  // [rows]                                                             by rows, delassus
   T* lam;                              // [rows]                                                             by relax
-  Sym3<T>* B_inv;  // [blocks] inverse of a contact's own 3 x 3 block of A                                   by delassus
+  Sym3<T>* B_inv;  // [blocks] inverse of a contact's own block of A                                         by delassus
   T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
   T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
   T* history;        // [events + 1, rows] lam before each sweep or Newton step                              by relax
   T *took, *damped;  // [events] part of it that a lane took; its sigma                                      by relax
   int* event;        // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                           by relax
+  T *pushed, *rate;  // [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;    // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
   Equality<T> eq;
@@ -98,12 +102,13 @@ template <class T> struct RowBars {
   Vec3<T>* impulse;                         // [blocks] by the impulse that info shows; zero unless it was asked for
   T *A, *rho;                               // exact mode: [A], [rows]
   T* J;                                     // as Rows::J
-  T *X, *Lambda;        // [rows, nv], [rows, ne] exact mode: responses of v and of equality rows to a unit of each row
-  T* W;                 // exact mode of large models: as Rows::W
-  T *g, *u;             // [nv] H^-1 v_bar+, and u of the adjoint
-  T* h;                 // [nb] by the step size, for each tree: in this order the sum does not depend on lane-mates
-  Motion<T>*V_x, *V_y;  // [nb] scratch of mass_form
-  Force<T>*F_x, *F_y;   // [nb]
+  T *X, *Lambda;              // [rows, nv], [rows, ne] exact mode: responses of v and of equality rows to a unit of each row
+  T* W;                       // exact mode of large models: as Rows::W
+  T *g, *u;                   // [nv] H^-1 v_bar+, and u of the adjoint
+  T *jump, *u_jump, *w_jump;  // [nv], [nv], [ne] of impacts: what they add to v, and its multipliers
+  T* h;                       // [nb] by the step size, for each tree: in this order the sum does not depend on lane-mates
+  Motion<T>*V_x, *V_y;        // [nb] scratch of mass_form
+  Force<T>*F_x, *F_y;         // [nb]
   EqualityBars<T> eq;
 };
 
@@ -118,6 +123,9 @@ template <class T> CS_FN Span span(const Rows<T>& rw, int i) {
   return {rw.first_row[i], rw.first_row[i + 1] - rw.first_row[i], rw.list_n[i], rw.col_n[i], rw.col + rw.col_adr[i], rw.J_adr[i],
           rw.Y_adr[i]};
 }
+// no adjoint: reads.   the third of a contact's numbers: what its second tangent has, zero where there is none
+template <class T> CS_FN T third(const Rows<T>& rw, const T* x) { return rw.width == 3 ? x[2] : T(0); }
+
 // no adjoint: integers.   place of dof d among a block's columns
 CS_FN int place(const Span& s, int d) {
   int k = s.m - 1;
@@ -160,6 +168,7 @@ template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) 
 template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, bool keep, Arena<T>& m) {
   Rows<T> r;
   const Tree t = filled(any, lanes<T>);
+  r.width = contact_width(t);
   int nb = max_blocks(t), n = max_rows(t), L = lanes<T>, events = keep ? max_events(o) : 0, list = max_list(t, L);
   touch_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit), r.limit_J = m.template take<Vec3<T>>(t.n_limit);
@@ -176,6 +185,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.valid = m.template take<T>(nb), r.x_a = m.template take<Vec3<T>>(nb), r.x_b = m.template take<Vec3<T>>(nb);
   r.C = m.template take<Mat3<T>>(nb), r.block_mu = m.template take<T>(nb), r.t_gap = m.template take<T>(nb);
   r.t_v = m.template take<T>(nb), r.t_e = m.template take<T>(nb), r.t_h = m.template take<T>(nb);
+  r.impact = m.template take<T>(nb);
   r.sigma = m.template take<T>(n_halves(t)), r.wide = m.template take<T>(3 * n_halves(t));
   r.B_inv = m.template take<Sym3<T>>(nb), r.J = m.template take<T>(n * list);
   r.Y = t.large ? r.J : m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
@@ -187,6 +197,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
   if (!keep) r.history = nullptr;
+  r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.rate = m.template take<T>(o.impacts ? t.nv : 0);
   r.event = m.template take<int>(events + 1), r.v_star = m.template take<T>(t.nv);
   r.status = m.template take<Status<T>>(1);
   if (t.ne) r.eq = equality_map(t, o.project, m);
@@ -216,6 +227,8 @@ template <class T> CS_FN RowBars<T> row_bars_map(const Tree& any, const Options&
   r.impulse = m.template take<Vec3<T>>(max_blocks(t)), r.A = m.template take<T>(max_A(t)), r.rho = m.template take<T>(n);
   r.J = m.template take<T>(n * list), r.X = m.template take<T>(t.large ? 0 : n * t.nv), r.Lambda = m.template take<T>(n * t.ne);
   r.W = m.template take<T>(t.large ? n * list : 0);
+  int jumps = o.impacts ? t.nv : 0;
+  r.jump = m.template take<T>(jumps), r.u_jump = m.template take<T>(jumps), r.w_jump = m.template take<T>(o.impacts ? t.ne : 0);
   r.g = m.template take<T>(t.nv), r.u = m.template take<T>(t.nv), r.h = m.template take<T>(t.nb);
   r.V_x = m.template take<Motion<T>>(t.nb), r.V_y = m.template take<Motion<T>>(t.nb);
   r.F_x = m.template take<Force<T>>(t.nb), r.F_y = m.template take<Force<T>>(t.nb);

@@ -7,6 +7,7 @@
 #pragma once
 #include "collide/segments.h"
 #include "collide/vertices.h"
+#include "flight.h"
 
 CS_BEGIN
 
@@ -24,6 +25,8 @@ template <class T> CS_FN void shape_bound(const Tree& t, const Params<T>& th, co
     case kCapsule:
     case kCylinder: rw.bound[s] = most(z, size.y) + Vec3<T>{size.x, size.x, size.x}; return;
     case kBox: rw.bound[s] = most(x, size.x) + most(y, size.y) + most(z, size.z); return;
+    case kRectangle: rw.bound[s] = most(x, size.x) + most(y, size.y); return;
+    case kPolygon:
     case kHull: {
       Vec3<T> low = o, high = o;
       for (int v = 0; v < t.solid_n[3 * s]; v++) {
@@ -55,6 +58,12 @@ CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const 
     if (b >= 0) {
       Vec3<T> v = tr.v[b].v + cross(tr.v[b].w, c);
       speed = sqrt(dot(v, v)) + sqrt(dot(tr.v[b].w, tr.v[b].w) * dot(e, e));
+      if (o.impacts) {
+        // times of impact are looked for along the whole way
+        Motion<T> then = body_motion(t, tr, rw.v_star, b);
+        v = then.v + cross(then.w, c);
+        speed = max(speed, sqrt(dot(v, v)) + sqrt(dot(then.w, then.w) * dot(e, e)));
+      }
       c = rw.bound_p[s] = c + tr.origin[t.root[b]];
     }
     T slack = T(E(kBoundSlack)) * (max(abs(c.x), max(abs(c.y), abs(c.z))) + size);

@@ -78,7 +78,7 @@ template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, cons
     point_plane_adj(y, rw.shape_p[a] + shift, x, r, shape_spread<T>(t, b), y_bar, x_bar, F, r_bar);
     rb.shape[a] += Force<T>{F.n + cross(rw.shape_p[a], F.f), F.f};
     shape_point_adj(t, th, rw, b, k, x_bar, rb, th_bar);
-    if (th_bar.shape_size && t.shape_type[b] != kBox) th_bar.shape_size[b].x += r_bar;
+    if (th_bar.shape_size && shape_round(t.shape_type[b])) th_bar.shape_size[b].x += r_bar;
     return;
   }
   Segment<T> a_bar = {zero3<T>(), zero3<T>(), zero}, b_bar = a_bar;

@@ -5,6 +5,7 @@
 #pragma once
 #include "../data/inputs.h"
 #include "equality.h"
+#include "fall.h"
 #include "large.h"
 #include "rounds.h"
 
@@ -29,8 +30,8 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   shapes(t, th, tr, rw);
   collide(t, th, tr, rw, in.h, o);
   limits(t, th, tr.q, in.v, in.h, rw);
-  slots(t, tr, rw, in.v, in.h, o);
-  rw.status->residual = rw.status->sweeps = T(0), rw.status->solved = T(1);
+  slots(t, tr, rw, in, o);
+  rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
   for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
@@ -42,6 +43,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
     for (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
     for (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
   }
+  if (o.impacts) find_pushed(t, rw, o, rw.count[0]);
   equality_status(t, rw);
 }
 
@@ -141,6 +143,31 @@ CS_OP void equality_bars(const Tree& t, const EqualityBars<T>& eb, const T* lam,
   }
 }
 
+// no adjoint: a part of constrain_adj.   impacts: rows whose velocity is that right after them,  y = J (v + jump) + e J_n v,  H jump = J^T lambda.
+// With u_jump = -H^-1 J^T w of these rows:  H_bar = -u_jump jump^T;  J_bar is done there
+template <class T> CS_OP void impacts_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
+                                          const T* v_next, const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar) {
+  T *x = rb.g, *u = rb.u_jump, some = T(0);
+  for (int d = 0; d < t.nv; d++) u[d] = T(0), rb.jump[d] = v_next[d] - rw.v_star[d];
+  for (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    some = max(some, rw.impact[i]);
+    for (int j = 0; j < s.n; j++)
+      for (int k = 0; k < s.m; k++) u[s.col[k]] = fnma(rw.impact[i] * rb.w[s.r + j], rw.J[s.J + j * s.m + k], u[s.col[k]]);
+  }
+  if (!any(some > T(0.5))) return;
+  constrained_solve(t, tr, rw, u, rb.w_jump);
+  for (int d = 0; d < t.nv; d++) {
+    x[d] = -u[d];
+    diagonal_adj(t, tr, d, x[d] * rb.jump[d], in.h, rb, bar, th_bar);
+  }
+  mass_form_adj(t, tr, x, rb.jump, static_cast<const int*>(nullptr), t.nb, rb, bar);
+  if (!t.ne) return;
+  for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
+  impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, x);
+  equality_bars(t, rb.eq, rw.eq.y, rb.w_jump, u, rb.jump);
+}
+
 // adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set,
 // and what rb.eq holds by the projection. rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
 template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
@@ -163,7 +190,10 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   for (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
     for (int j = 0; j < s.n; j++)
-      for (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(rb.w[s.r + j], rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+      for (int k = 0; k < s.m; k++) {
+        T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
+        v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+      }
   }
   for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
   constrained_solve(t, tr, rw, rb.u, eb.w);
@@ -173,8 +203,9 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       for (int k = 0; k < it.m; k++) v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
   }
   if (!rw.count[0] && !t.ne) return;
-  // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
   for (int b = 0; b < t.nb; b++) rb.h[b] = T(0);
+  if (in.split) impacts_adj(t, tr, rw, in, v_next, rb, bar, th_bar);
+  // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
   for (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
     T Jl_u = T(0);
@@ -182,13 +213,15 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       const T* J = rw.J + s.J + j * s.m;
       T *J_bar = rb.J + s.J + j * s.m, w = rb.w[s.r + j], lam = rw.lam[s.r + j];
       bool normal = rw.kind[i] == kContactRows && j == 0;
-      T wv = normal ? w * rw.t_v[i] : T(0), Ju = T(0);
+      T wv = normal ? w * rw.t_v[i] : in.split ? w * rw.impact[i] : T(0), Ju = T(0);
       for (int k = 0; k < s.m; k++) {
         int d = s.col[k];
         // large models have a part of J_bar from their sweeps already
         J_bar[k] = fnma(w, v_next[d], t.large ? fma(lam, rb.u[d], J_bar[k]) : lam * rb.u[d]);
         Ju = fma(J[k], rb.u[d], Ju);
-        if (!normal) continue;
+        // an impact has y = J (jump + v): its rows know the jump alone
+        if (in.split) J_bar[k] += fma(lam, rb.u_jump[d], w * rw.impact[i] * (v_next[d] - rb.jump[d]));
+        if (!normal && !in.split) continue;
         J_bar[k] = fnma(wv, in.v[d], J_bar[k]);
         in_bar.v[d] = fnma(wv, J[k], in_bar.v[d]);
       }

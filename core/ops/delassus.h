@@ -96,6 +96,11 @@ CS_OP void tree_solve(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, cons
   other_half<N>(t, tr, s, y);
 }
 
+// no adjoint: linear.   of all rows of a block
+template <class T> CS_OP void tree_solves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Span& s, const T* x, T* y) {
+  s.n == 3 ? tree_solve<3>(t, tr, rw, s, x, y) : s.n == 2 ? tree_solve<2>(t, tr, rw, s, x, y) : tree_solve<1>(t, tr, rw, s, x, y);
+}
+
 // no adjoint: see above.   Y and W of block i
 template <class T> CS_OP void block_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
   Span s = span(rw, i);
@@ -103,10 +108,10 @@ template <class T> CS_OP void block_halves(const Tree& t, const Trace<T>& tr, co
   if (t.form != kSparse)
     full_halves(t, tr, rw, i);
   else if (t.large)
-    s.n == 3 ? tree_solve<3>(t, tr, rw, s, J, W) : tree_solve<1>(t, tr, rw, s, J, W);
+    tree_solves(t, tr, rw, s, J, W);
   else
-    s.n == 3 ? half_solve<3>(t, tr, s, J, Y, W) : half_solve<1>(t, tr, s, J, Y, W);
-  if (t.ne) s.n == 3 ? equality_halves<3>(t, rw, i) : equality_halves<1>(t, rw, i);
+    s.n == 3 ? half_solve<3>(t, tr, s, J, Y, W) : s.n == 2 ? half_solve<2>(t, tr, s, J, Y, W) : half_solve<1>(t, tr, s, J, Y, W);
+  if (t.ne) s.n == 3 ? equality_halves<3>(t, rw, i) : s.n == 2 ? equality_halves<2>(t, rw, i) : equality_halves<1>(t, rw, i);
 }
 
 // no adjoint: integers.   the columns that two blocks share: their places in both
@@ -123,7 +128,7 @@ CS_FN int common(const Span& a, const Span& b, int* in_a, int* in_b) {
 
 // no adjoint: see above.   adds R to the diagonal; rho of block i
 template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stride, int r0) {
-  int r = rw.first_row[i], n = rw.kind[i] == kContactRows ? 3 : 1;
+  int r = rw.first_row[i], n = rw.kind[i] == kContactRows ? rw.width : 1;
   auto valid = rw.valid[i] > T(0.5);
   for (int j = 0; j < n; j++) {
     T& a = A[(r + j - r0) * (stride + 1)];
@@ -131,6 +136,12 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
     rw.rho[r + j] = T(1) / a, rw.inv_rho[r + j] = a;
   }
   if (n == 1) return;
+  if (n == 2) {
+    const T *a = A + (r - r0) * (stride + 1), *b = a + stride;
+    T inv = T(1) / fnma(b[0], b[0], a[0] * b[1]), zero = T(0);
+    rw.B_inv[i] = {b[1] * inv, a[0] * inv, zero, -b[0] * inv, zero, zero};
+    return;
+  }
   // the tangents take one step size: 1 / a bound of the largest eigenvalue of their 2 x 2 block
   const T* B = A + (r + 1 - r0) * (stride + 1);
   rw.inv_rho[r + 1] = rw.inv_rho[r + 2] = max(B[0], B[stride + 1]) + abs(B[1]);
@@ -165,8 +176,12 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
   T *to = A + (a.r - r0) * n + b.r - r0, *across = A + (b.r - r0) * n + a.r - r0;
   if (a.n == 3)
     b.n == 3 ? block_product<3, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<3, 1>(rw, a, b, in_a, in_b, m, to, n);
+  else if (a.n == 2)
+    b.n == 2 ? block_product<2, 2>(rw, a, b, in_a, in_b, m, to, n) : block_product<2, 1>(rw, a, b, in_a, in_b, m, to, n);
+  else if (b.n == 1)
+    block_product<1, 1>(rw, a, b, in_a, in_b, m, to, n);
   else
-    b.n == 3 ? block_product<1, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<1, 1>(rw, a, b, in_a, in_b, m, to, n);
+    b.n == 3 ? block_product<1, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<1, 2>(rw, a, b, in_a, in_b, m, to, n);
   for (int x = 0; x < a.n; x++)
     for (int y = 0; y < (i == j ? x : b.n); y++) across[y * n + x] = to[x * n + y];
 }

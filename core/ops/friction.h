@@ -1,6 +1,7 @@
 // friction: project a tangential impulse into the friction cone's cross-section of size r = mu lambda_n.
 //
 //   disc:    p if |p| <= r, else r p/|p|           polygon: the nearest point; edges at apothem r, half as long as half_edge r
+//   2 sides: an interval, -r to r, in planar models; there is no y
 // cone_slope gives the derivative: d out = P dp + c dr, P symmetric.   kinks: the rim; a corner. r = 0 (no normal force, or no friction) counts as
 // outside, also at p = 0, where there is no direction and c = 0
 #pragma once
@@ -46,6 +47,18 @@ template <class T> CS_FN Cone<T> cone_slope(const Options& o, T x, T y, T r) {
             select(out, uy, zero),
             select(out, one, zero)};
   }
+  if (o.sides == 2) {
+    auto out = (abs(x) > r) | point;
+    T side = select(x > zero, one, select(x < zero, -one, zero));
+    return {select(out, select(point, zero, side * r), x),
+            zero,
+            select(out, zero, one),
+            zero,
+            zero,
+            select(out, side, zero),
+            zero,
+            select(out, one, zero)};
+  }
   T mx, my, a = T(E(o.apothem)), half = T(E(o.half_edge));
   nearest_edge(o, x, y, mx, my);
   auto out = (fma(mx, x, my * y) > a * r) | point;
@@ -61,6 +74,7 @@ template <class T> CS_FN Cone<T> cone_slope(const Options& o, T x, T y, T r) {
 // no adjoint: chooses
 template <class T> CS_FN auto cone_inside(const Options& o, T x, T y, T r) {
   if (o.sides == 0) return !(fma(x, x, y * y) > r * r);
+  if (o.sides == 2) return !(abs(x) > r);
   T mx, my;
   nearest_edge(o, x, y, mx, my);
   return !(fma(mx, x, my * y) > T(ElementOf<T>(o.apothem)) * r);
@@ -75,6 +89,10 @@ template <class T> CS_FN void cone_project(const Options& o, T& x, T& y, T r) {
     T inv = T(1) / sqrt(select(out, n2, T(1)));
     T s = r * inv;
     x = select(out, s * x, x), y = select(out, s * y, y);
+    return;
+  }
+  if (o.sides == 2) {
+    x = min(max(x, -r), r);
     return;
   }
   Cone<T> c = cone_slope(o, x, y, r);

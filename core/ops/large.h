@@ -25,7 +25,7 @@ template <class T> CS_OP void large_velocity(const Tree& t, const Rows<T>& rw, T
 template <class T> CS_OP void undo_update(const Rows<T>& rw, const Options& o, int i, const T* before, const T* d,
                                           const T* lam_bar, const T* g, const RowBars<T>& rb, T* y_bar, T* own) {
   Span s = span(rw, i);
-  T y[3], zero = T(0);
+  T y[3] = {T(0), T(0), T(0)}, zero = T(0);
   for (int j = 0; j < s.n; j++) y[j] = rw.b[s.r + j] + fma(rw.R[s.r + j], before[j], col_dot(s, rw.Y + s.Y + j * s.s, g));
   if (s.n == 1) {
     T rho = rw.rho[s.r], x = fnma(rho, y[0], before[0]);
@@ -39,15 +39,15 @@ template <class T> CS_OP void undo_update(const Rows<T>& rw, const Options& o, i
   }
   const T* A = rw.A + 9 * i;
   T* A_bar = rb.A + 9 * i;
-  Vec3<T> at = {y[0], y[1], y[2]}, bar = {lam_bar[0], lam_bar[1], lam_bar[2]}, to_y, to_own;
+  Vec3<T> at = {y[0], y[1], y[2]}, bar = {lam_bar[0], lam_bar[1], third(rw, lam_bar)}, to_y, to_own;
   ContactUpdate<T> u = contact_update(rw, o, i, A, before, at);
   contact_update_adj(rw, o, i, A, before, at, u, bar, rb, A_bar, to_y, to_own);
   y_bar[0] = to_y.x, y_bar[1] = to_y.y, y_bar[2] = to_y.z;
   auto stick = u.stick > T(0.5);
   own[0] = select(stick, bar.x, to_own.x), own[1] = select(stick, bar.y, to_own.y), own[2] = select(stick, bar.z, to_own.z);
   // sticking: d = -B^-1 y with B the block's own part of A
-  for (int j = 0; j < 3; j++)
-    for (int k = 0; k < 3; k++) A_bar[3 * j + k] += select(stick, y_bar[j] * d[k], zero);
+  for (int j = 0; j < s.n; j++)
+    for (int k = 0; k < s.n; k++) A_bar[s.n * j + k] += select(stick, y_bar[j] * d[k], zero);
 }
 
 // no adjoint: a part of relax_large_adj.   rho and B^-1 come from the block's own part of A,  A_jk = J_j . W_k (+ R): its bar to J, W and R
@@ -166,7 +166,7 @@ template <class T> CS_OP void large_adj(const Tree& t, const Trace<T>& tr, const
       for (int k = trees[side] < 0 ? 0 : t.tree_body_adr[trees[side]]; trees[side] >= 0 && k < t.tree_body_adr[trees[side] + 1];
            k++)
         bodies[n++] = t.tree_body[k];
-    if (t.form == kSparse) s.n == 3 ? tree_solve<3>(t, tr, rw, s, U, U) : tree_solve<1>(t, tr, rw, s, U, U);
+    if (t.form == kSparse) tree_solves(t, tr, rw, s, U, U);
     for (int j = 0; j < s.n; j++, U += s.m) {
       if (t.form != kSparse) {
         for (int d = 0; d < t.nv; d++) x[d] = T(0);

@@ -16,7 +16,7 @@ template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   int first, last, r0, n;
   for (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
-    for (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw.A + rw.island_A[s] + k * n, lam + r0, n, rw.island_singles[s]);
+    for (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw, s, rw.A + rw.island_A[s] + k * n, lam + r0, n);
   }
 }
 
@@ -28,9 +28,9 @@ template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, cons
     T x = min(max(fnma(rw.rho[r], y[r], lam[r]), rw.lo[r]), rw.hi[r]);
     worst = max(worst, abs(x - lam[r]) * rw.inv_rho[r]);
     if (rw.kind[i] != kContactRows) continue;
-    T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 2], y[r + 2], lam[r + 2]);
+    T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 1], third(rw, y + r), third(rw, lam + r));
     cone_project(o, p, q, rw.block_mu[i] * max(lam[r], T(0)));
-    worst = max(worst, max(abs(p - lam[r + 1]), abs(q - lam[r + 2])) * rw.inv_rho[r + 1]);
+    worst = max(worst, max(abs(p - lam[r + 1]), abs(q - third(rw, lam + r))) * rw.inv_rho[r + 1]);
   }
   return worst;
 }
@@ -49,9 +49,10 @@ template <class T, class M> CS_OP void inside(const Rows<T>& rw, const Options& 
     T* lam = rw.lam + r;
     lam[0] = select(open, min(max(lam[0], rw.lo[r]), rw.hi[r]), lam[0]);
     if (rw.kind[i] != kContactRows) continue;
-    T p = lam[1], q = lam[2];
+    T p = lam[1], q = third(rw, lam);
     cone_project(o, p, q, rw.block_mu[i] * lam[0]);
-    lam[1] = select(open, p, lam[1]), lam[2] = select(open, q, lam[2]);
+    lam[1] = select(open, p, lam[1]);
+    if (rw.width == 3) lam[2] = select(open, q, lam[2]);
   }
 }
 // adjoint, in place on rb.lam.   before: lambda before it; took: 1 where it was done
@@ -63,13 +64,14 @@ template <class T> CS_OP void inside_adj(const Rows<T>& rw, const Options& o, co
     const T* lam = before + r;
     T* g = rb.lam + r;
     if (rw.kind[i] == kContactRows) {
-      T n = max(lam[0], zero);
-      Cone<T> c = cone_slope(o, lam[1], lam[2], rw.block_mu[i] * n);
-      T size_bar = select(done, fma(c.cx, g[1], c.cy * g[2]), zero), x = fma(c.Pxx, g[1], c.Pxy * g[2]),
-        y = fma(c.Pxy, g[1], c.Pyy * g[2]);
+      T n = max(lam[0], zero), g2 = third(rw, g);
+      Cone<T> c = cone_slope(o, lam[1], third(rw, lam), rw.block_mu[i] * n);
+      T size_bar = select(done, fma(c.cx, g[1], c.cy * g2), zero), x = fma(c.Pxx, g[1], c.Pxy * g2),
+        y = fma(c.Pxy, g[1], c.Pyy * g2);
       rb.block_mu[i] = fma(n, size_bar, rb.block_mu[i]);
       g[0] = fma(rw.block_mu[i], size_bar, g[0]);
-      g[1] = select(done, x, g[1]), g[2] = select(done, y, g[2]);
+      g[1] = select(done, x, g[1]);
+      if (rw.width == 3) g[2] = select(done, y, g2);
     }
     auto low = done & (lam[0] < rw.lo[r]), high = done & (lam[0] > rw.hi[r]);
     rb.lo[r] += select(low, g[0], zero), rb.hi[r] += select(high, g[0], zero);
@@ -87,7 +89,7 @@ template <class T> struct Slide {
 template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int i) {
   int r = rw.first_row[i];
   T n = rw.lam[r], rho = rw.rho[r + 1], one = T(1), zero = T(0);
-  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, rw.y[r + 2], rw.lam[r + 2]);
+  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, third(rw, rw.y + r), third(rw, rw.lam + r));
   T size = rw.block_mu[i] * max(n, zero);
   Cone<T> c = cone_slope(o, p, q, size);
   T dp = p - c.x, dq = q - c.y, slip = rho * T(ElementOf<T>(o.tolerance));
@@ -101,6 +103,16 @@ template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int
 template <class T> CS_FN T row_free(const Rows<T>& rw, int r) {
   T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
   return select((x > rw.lo[r]) & (x < rw.hi[r]), T(1), T(0));
+}
+
+// no adjoint: a part of natural_slope.   the tangent of a planar contact: row k + 1 of K
+template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n, const T* A, T* K, const Slide<T>& z, T sigma) {
+  const T* A1 = A + (k + 1) * n;
+  T *K1 = K + (k + 1) * n, scale = rw.rho[r + 1] * z.c.Pxx;
+  for (int j = 0; j < n; j++) K1[j] = scale * A1[j];
+  K1[k] -= z.c.cx * z.size;
+  K1[k + 1] += fma(sigma * scale, A1[k + 1], T(1) - z.c.Pxx);
+  rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
 }
 
 // no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A); F into rw.delta
@@ -117,6 +129,10 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     rw.delta[r] = rw.lam[r] - min(max(fnma(rw.rho[r], rw.y[r], rw.lam[r]), rw.lo[r]), rw.hi[r]);
     if (rw.kind[i] != kContactRows) continue;
     Slide<T> z = slide(rw, o, i);
+    if (rw.width == 2) {
+      flat_slope(rw, r, k, n, A, K, z, sigma);
+      continue;
+    }
     T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
     const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
     T *K1 = K + (k + 1) * n, *K2 = K1 + n;
@@ -211,30 +227,36 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     if (rw.kind[i] != kContactRows) continue;
     // z . (Pi + P dp + c dr),  p = lam_t - rho y_t,  dp = delta_t - rho (A delta)_t,  r = mu lam_n,  dr = mu delta_n
     Slide<T> t = slide(rw, o, i);
-    T rho = rw.rho[r + 1], z1 = z[k + 1], z2 = z[k + 2], on = select(lam[k] > zero, T(1), zero);
-    int singles = rw.island_singles[s];
-    T A11 = A[(k + 1) * (n + 1)], A22 = A[(k + 2) * (n + 1)], d1 = sigma * delta[k + 1], d2 = sigma * delta[k + 2];
-    T Ad1 = fma(A11, d1, dense_dot(A + (k + 1) * n, delta, n, singles)),
-      Ad2 = fma(A22, d2, dense_dot(A + (k + 2) * n, delta, n, singles));
+    bool two = rw.width == 3;  // tangents
+    T rho = rw.rho[r + 1], z1 = z[k + 1], z2 = third(rw, z + k), on = select(lam[k] > zero, T(1), zero);
+    T A11 = A[(k + 1) * (n + 1)], A22 = two ? A[(k + 2) * (n + 1)] : zero, d1 = sigma * delta[k + 1],
+      d2 = sigma * third(rw, delta + k);
+    T Ad1 = fma(A11, d1, dense_dot(rw, s, A + (k + 1) * n, delta, n)),
+      Ad2 = two ? fma(A22, d2, dense_dot(rw, s, A + (k + 2) * n, delta, n)) : zero;
     T p1 = fma(t.c.Pxx, z1, t.c.Pxy * z2), p2 = fma(t.c.Pxy, z1, t.c.Pyy * z2), c = fma(t.c.cx, z1, t.c.cy * z2);
     T q1 = zero, q2 = zero, r_bar = zero;
-    cone_curvature(o, fnma(rho, rw.y[r + 1], lam[k + 1]), fnma(rho, rw.y[r + 2], lam[k + 2]), rw.block_mu[i] * max(lam[k], zero),
-                   z1, z2, fnma(rho, Ad1, delta[k + 1]), fnma(rho, Ad2, delta[k + 2]), t.size * delta[k], q1, q2, r_bar);
+    cone_curvature(o, fnma(rho, rw.y[r + 1], lam[k + 1]), fnma(rho, third(rw, rw.y + r), third(rw, lam + k)),
+                   rw.block_mu[i] * max(lam[k], zero), z1, z2, fnma(rho, Ad1, delta[k + 1]), fnma(rho, Ad2, third(rw, delta + k)),
+                   t.size * delta[k], q1, q2, r_bar);
     auto bent = moved & (t.c.outside > T(0.5));
     q1 = select(bent, q1, zero), q2 = select(bent, q2, zero), r_bar = select(bent, r_bar, zero);
     T y1 = -rho * (p1 + q1), y2 = -rho * (p2 + q2);
-    rb.b[r + 1] += y1, rb.b[r + 2] += y2;
-    rb.rho[r + 1] -= fma(rw.y[r + 1], p1 + q1, Ad1 * p1), rb.rho[r + 2] -= fma(rw.y[r + 2], p2 + q2, Ad2 * p2);
+    rb.b[r + 1] += y1;
+    rb.rho[r + 1] -= fma(rw.y[r + 1], p1 + q1, Ad1 * p1);
+    A_bar[(k + 1) * (n + 1)] = fnma(rho * p1, d1, A_bar[(k + 1) * (n + 1)]);
+    lam_bar[k + 1] = fma(rho * p1 * sigma, A11, lam_bar[k + 1]);
+    for (int j = 0; j < n; j++) A_bar[(k + 1) * n + j] += fnma(rho * p1, delta[j], y1 * lam[j]);
+    rb.block_mu[i] += on * fma(c, delta[k], (c + r_bar) * lam[k]);
+    lam_bar[k + 1] += q1, lam_bar[k] = fma(t.size, r_bar, lam_bar[k]);
+    if (!two) continue;
+    rb.b[r + 2] += y2;
+    rb.rho[r + 2] -= fma(rw.y[r + 2], p2 + q2, Ad2 * p2);
     for (int j = 0; j < n; j++) {
-      A_bar[(k + 1) * n + j] += fnma(rho * p1, delta[j], y1 * lam[j]);
       A_bar[(k + 2) * n + j] += fnma(rho * p2, delta[j], y2 * lam[j]);
       lam_bar[j] -= rho * fma(A[(k + 1) * n + j], q1, A[(k + 2) * n + j] * q2);
     }
-    A_bar[(k + 1) * (n + 1)] = fnma(rho * p1, d1, A_bar[(k + 1) * (n + 1)]);
     A_bar[(k + 2) * (n + 1)] = fnma(rho * p2, d2, A_bar[(k + 2) * (n + 1)]);
-    lam_bar[k + 1] = fma(rho * p1 * sigma, A11, lam_bar[k + 1]), lam_bar[k + 2] = fma(rho * p2 * sigma, A22, lam_bar[k + 2]);
-    rb.block_mu[i] += on * fma(c, delta[k], (c + r_bar) * lam[k]);
-    lam_bar[k + 1] += q1, lam_bar[k + 2] += q2, lam_bar[k] = fma(t.size, r_bar, lam_bar[k]);
+    lam_bar[k + 2] = q2 + fma(rho * p2 * sigma, A22, lam_bar[k + 2]);
   }
 }
 
@@ -252,8 +274,9 @@ template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, i
     rb.lo[r] += select(high, zero, held), rb.hi[r] += select(high, held, zero);
     if (rw.kind[i] != kContactRows) continue;
     Slide<T> t = slide(rw, o, i);
-    T z1 = z[r + 1], z2 = z[r + 2];
-    rb.w[r + 1] = rw.rho[r + 1] * fma(t.c.Pxx, z1, t.c.Pxy * z2), rb.w[r + 2] = rw.rho[r + 1] * fma(t.c.Pxy, z1, t.c.Pyy * z2);
+    T z1 = z[r + 1], z2 = third(rw, z + r);
+    rb.w[r + 1] = rw.rho[r + 1] * fma(t.c.Pxx, z1, t.c.Pxy * z2);
+    if (rw.width == 3) rb.w[r + 2] = rw.rho[r + 1] * fma(t.c.Pxy, z1, t.c.Pyy * z2);
     rb.block_mu[i] = fma(max(rw.lam[r], zero), fma(t.c.cx, z1, t.c.cy * z2), rb.block_mu[i]);
   }
 }

@@ -11,9 +11,14 @@ CS_BEGIN
 
 // no adjoint: a sum over an island's rows.   Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain
 // would wait for itself, and chains by position would make a lane's sum depend on the empty slots its lane-mates cause
-template <class T> CS_FN T dense_dot(const T* a, const T* x, int n, int singles) {
+template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n) {
   T s = T(0), s0 = T(0), s1 = T(0), s2 = T(0);
+  int singles = rw.island_singles[island];
   for (int k = 0; k < singles; k++) s = fma(a[k], x[k], s);
+  if (rw.width == 2) {
+    for (int k = singles; k < n; k += 2) s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1);
+    return s + (s0 + s1);
+  }
   for (int k = singles; k < n; k += 3)
     s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1), s2 = fma(a[k + 2], x[k + 2], s2);
   return (s + s0) + (s1 + s2);
@@ -41,20 +46,20 @@ constexpr double kLeastDen = 1;
 template <class T>
 CS_FN ContactUpdate<T> contact_update(const Rows<T>& rw, const Options& o, int i, const T* A, const T* lam, Vec3<T> y) {
   int r = rw.first_row[i];
-  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0);
-  Vec3<T> d = mul(rw.B_inv[i], y), s = {lam[0] - d.x, lam[1] - d.y, lam[2] - d.z};
+  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0), lam2 = third(rw, lam), A2 = third(rw, A);
+  Vec3<T> d = mul(rw.B_inv[i], y), s = {lam[0] - d.x, lam[1] - d.y, lam2 - d.z};
   auto stick = (s.x > zero) & (mu > zero) & cone_inside(o, s.y, s.z, mu * s.x);
   ContactUpdate<T> u;
   u.stick = select(stick, T(1), zero);
   u.lam[0] = s.x, u.lam[1] = s.y, u.lam[2] = s.z;
   if (all(stick)) return u;
-  u.p1 = fnma(rho, y.y, lam[1]), u.p2 = fnma(rho, y.z, lam[2]);
+  u.p1 = fnma(rho, y.y, lam[1]), u.p2 = fnma(rho, y.z, lam2);
   T size = mu * max(lam[0] - y.x / A[0], zero), old = mu * lam[0];
   Cone<T> c = cone_slope(o, u.p1, u.p2, size);
   u.c1 = c.cx, u.c2 = c.cy;
   u.E1 = fma(c.cx, old - size, c.x), u.E2 = fma(c.cy, old - size, c.y);
-  u.den = max(fma(mu, fma(A[1], c.cx, A[2] * c.cy), A[0]), T(ElementOf<T>(kLeastDen)) * A[0]);
-  T v = fma(A[1], lam[1] - u.E1, fma(A[2], lam[2] - u.E2, -y.x));
+  u.den = max(fma(mu, fma(A[1], c.cx, A2 * c.cy), A[0]), T(ElementOf<T>(kLeastDen)) * A[0]);
+  T v = fma(A[1], lam[1] - u.E1, fma(A2, lam2 - u.E2, -y.x));
   T normal = max(lam[0] + v / u.den, zero), t1 = u.p1, t2 = u.p2;
   cone_project(o, t1, t2, mu * normal);
   u.lam[0] = select(stick, s.x, normal), u.lam[1] = select(stick, s.y, t1), u.lam[2] = select(stick, s.z, t2);
@@ -65,7 +70,7 @@ template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Option
                                                  const ContactUpdate<T>& u, Vec3<T> g, const RowBars<T>& rb, T* A_bar,
                                                  Vec3<T>& y_bar, Vec3<T>& own_bar) {
   int r = rw.first_row[i];
-  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0), one = T(1);
+  T mu = rw.block_mu[i], rho = rw.rho[r + 1], zero = T(0), one = T(1), lam2 = third(rw, lam), A2 = third(rw, A);
   auto stick = u.stick > T(0.5);
   Vec3<T> held = mul(rw.B_inv[i], g);
   y_bar = {-held.x, -held.y, -held.z}, own_bar = zero3<T>();
@@ -76,24 +81,25 @@ template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Option
   T p1 = fma(c.Pxx, g.y, c.Pxy * g.z), p2 = fma(c.Pxy, g.y, c.Pyy * g.z), size_bar = fma(c.cx, g.y, c.cy * g.z);
   T n_bar = fma(mu, size_bar, g.x), mu_bar = u.lam[0] * size_bar;
   // n' = lam_n + v / den where it presses
-  T v = fma(A[1], lam[1] - u.E1, fma(A[2], lam[2] - u.E2, -y.x));
+  T v = fma(A[1], lam[1] - u.E1, fma(A2, lam2 - u.E2, -y.x));
   n_bar = select(lam[0] + v / u.den > zero, n_bar, zero);
-  T v_bar = n_bar / u.den, den_bar = -v * v_bar / u.den, coupled = fma(A[1], u.c1, A[2] * u.c2);
+  T v_bar = n_bar / u.den, den_bar = -v * v_bar / u.den, coupled = fma(A[1], u.c1, A2 * u.c2);
   auto floored = !(fma(mu, coupled, A[0]) > T(ElementOf<T>(kLeastDen)) * A[0]);
-  T E1 = -v_bar * A[1], E2 = -v_bar * A[2], free_bar = select(floored, zero, den_bar);
+  T E1 = -v_bar * A[1], E2 = -v_bar * A2, free_bar = select(floored, zero, den_bar);
   A_bar[0] += select(floored, T(ElementOf<T>(kLeastDen)) * den_bar, den_bar);
-  A_bar[1] += fma(lam[1] - u.E1, v_bar, mu * u.c1 * free_bar), A_bar[2] += fma(lam[2] - u.E2, v_bar, mu * u.c2 * free_bar);
+  A_bar[1] += fma(lam[1] - u.E1, v_bar, mu * u.c1 * free_bar);
+  if (rw.width == 3) A_bar[2] += fma(lam2 - u.E2, v_bar, mu * u.c2 * free_bar);
   mu_bar = fma(coupled, free_bar, mu_bar);
   // E, c: outside a disc E = c mu lam_n, c = p/|p|; elsewhere c is constant and E moves with p as the projection does
   T size = mu * max(lam[0] - y.x / A[0], zero), cE = fma(u.c1, E1, u.c2 * E2);
   Cone<T> at = cone_slope(o, u.p1, u.p2, size);
   mu_bar = fma(lam[0], cE, mu_bar);
-  own_bar = {fma(mu, cE, n_bar), v_bar * A[1], v_bar * A[2]};
+  own_bar = {fma(mu, cE, n_bar), v_bar * A[1], v_bar * A2};
   if (o.sides == 0) {
     T len2 = fma(u.p1, u.p1, u.p2 * u.p2);
     auto out = at.outside > T(0.5), some = len2 > zero;  // p = 0 has no direction, and none that changes
     T inv = select(some, one / sqrt(select(some, len2, one)), zero);
-    T b1 = fma(mu * A[1], free_bar, mu * lam[0] * E1), b2 = fma(mu * A[2], free_bar, mu * lam[0] * E2),
+    T b1 = fma(mu * A[1], free_bar, mu * lam[0] * E1), b2 = fma(mu * A2, free_bar, mu * lam[0] * E2),
       along = fma(u.c1, b1, u.c2 * b2);
     p1 += select(out, inv * fnma(along, u.c1, b1), E1), p2 += select(out, inv * fnma(along, u.c2, b2), E2);
   } else {
@@ -101,7 +107,8 @@ template <class T> CS_FN void contact_update_adj(const Rows<T>& rw, const Option
   }
   // p
   own_bar.y += p1, own_bar.z += p2;
-  rb.rho[r + 1] = fnma(y.y, p1, rb.rho[r + 1]), rb.rho[r + 2] = fnma(y.z, p2, rb.rho[r + 2]);
+  rb.rho[r + 1] = fnma(y.y, p1, rb.rho[r + 1]);
+  if (rw.width == 3) rb.rho[r + 2] = fnma(y.z, p2, rb.rho[r + 2]);
   rb.block_mu[i] += mu_bar;
   y_bar = {select(stick, -held.x, -v_bar), select(stick, -held.y, -rho * p1), select(stick, -held.z, -rho * p2)};
 }
@@ -112,6 +119,10 @@ template <class T> CS_FN void own_rho_adj(const Rows<T>& rw, const RowBars<T>& r
   int r = rw.first_row[i];
   A_bar[0] = fnma(rw.rho[r] * rw.rho[r], rb.rho[r], A_bar[0]);
   if (rw.kind[i] != kContactRows) return;
+  if (rw.width == 2) {
+    A_bar[n + 1] = fnma(rw.rho[r + 1] * rw.rho[r + 1], rb.rho[r + 1], A_bar[n + 1]);
+    return;
+  }
   T g = -rw.rho[r + 1] * rw.rho[r + 1] * (rb.rho[r + 1] + rb.rho[r + 2]);
   auto second = A[2 * (n + 1)] > A[n + 1];
   A_bar[n + 1] += select(second, T(0), g), A_bar[2 * (n + 1)] += select(second, g, T(0));
@@ -139,10 +150,10 @@ template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const 
     }
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
-    Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)};
+    Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), rw.width == 3 ? velocity(s, i, r + 2) : T(0)};
     const T* A = t.large ? rw.A + 9 * i : rw.A + rw.island_A[s] + (r - r0) * (n + 1);
     ContactUpdate<T> u = contact_update(rw, o, i, A, lam + r, y);
-    for (int j = 0; j < 3; j++) put(i, r + j, u.lam[j]);
+    for (int j = 0; j < rw.width; j++) put(i, r + j, u.lam[j]);
   }
 }
 // adjoint of one sweep over an island, from lam_bar after it to lam_bar before it, in place.   before, after: lambda; took: lanes that moved
@@ -155,7 +166,7 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
   T *A_bar = rb.A + rw.island_A[s], *lam_bar = rb.lam + r0, zero = T(0);
   for (int k = 0; k < n; k++) now[k] = after[r0 + k];
   // y_r = b_r + A_r . now
-  auto velocity = [&](int k) { return rw.b[r0 + k] + dense_dot(A + k * n, now, n, rw.island_singles[s]); };
+  auto velocity = [&](int k) { return rw.b[r0 + k] + dense_dot(rw, s, A + k * n, now, n); };
   auto velocity_adj = [&](int k, T y_bar) {
     rb.b[r0 + k] += y_bar;
     for (int j = 0; j < n; j++) {
@@ -178,19 +189,22 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
       velocity_adj(k, -rho * g);
       continue;
     }
-    for (int j = 0; j < 3; j++) now[k + j] = before[r + j];
-    Vec3<T> y = {velocity(k), velocity(k + 1), velocity(k + 2)}, y_bar, own;
-    Vec3<T> g = {select(moved, lam_bar[k], zero), select(moved, lam_bar[k + 1], zero), select(moved, lam_bar[k + 2], zero)};
+    int w = rw.width;
+    for (int j = 0; j < w; j++) now[k + j] = before[r + j];
+    Vec3<T> y = {velocity(k), velocity(k + 1), w == 3 ? velocity(k + 2) : zero}, y_bar, own;
+    Vec3<T> g = {select(moved, lam_bar[k], zero), select(moved, lam_bar[k + 1], zero),
+                 select(moved, third(rw, lam_bar + k), zero)};
     const T* B = A + k * (n + 1);
     ContactUpdate<T> u = contact_update(rw, o, i, B, now + k, y);
     contact_update_adj(rw, o, i, B, now + k, y, u, g, rb, A_bar + k * (n + 1), y_bar, own);
     auto stick = moved & (u.stick > T(0.5));
     lam_bar[k] = select(moved, own.x, lam_bar[k]), lam_bar[k + 1] = select(moved, own.y, lam_bar[k + 1]);
-    lam_bar[k + 2] = select(moved, own.z, lam_bar[k + 2]);
+    if (w == 3) lam_bar[k + 2] = select(moved, own.z, lam_bar[k + 2]);
     // a contact that sticks has forgotten its old lambda: B times the change counts too, so its own columns take the new one
-    for (int j = 0; j < 3; j++) now[k + j] = select(stick, u.lam[j], before[r + j]);
-    velocity_adj(k, y_bar.x), velocity_adj(k + 1, y_bar.y), velocity_adj(k + 2, y_bar.z);
-    for (int j = 0; j < 3; j++) {
+    for (int j = 0; j < w; j++) now[k + j] = select(stick, u.lam[j], before[r + j]);
+    velocity_adj(k, y_bar.x), velocity_adj(k + 1, y_bar.y);
+    if (w == 3) velocity_adj(k + 2, y_bar.z);
+    for (int j = 0; j < w; j++) {
       now[k + j] = before[r + j];
       lam_bar[k + j] = select(stick, zero, lam_bar[k + j]);
     }
@@ -202,7 +216,7 @@ template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>&
   auto velocity = [&](int s, int, int r) {
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
-    return rw.b[r] + dense_dot(rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n, rw.island_singles[s]);
+    return rw.b[r] + dense_dot(rw, s, rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n);
   };
   sweep(t, rw, o, live, change, velocity, [](int, int, T) {});
 }

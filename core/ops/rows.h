@@ -3,16 +3,11 @@
 //   contact: J = directions of the frame times the velocity of b against a at the contact point, per dof
 // saves: valid, x_a, x_b, C, block_mu, t_*, J, b, R, lo, hi
 #pragma once
+#include "flight.h"
 #include "joint_rows.h"
 #include "ties.h"
 
 CS_BEGIN
-
-// What a step's rows are made from
-template <class T> struct RowInputs {
-  const T *v, *u;
-  T h;
-};
 
 // no adjoint: integers as numbers.   +1 if dof d moves b, -1 if it moves a, 0 if both or none, per lane, on the block's list
 template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int i) {
@@ -64,7 +59,7 @@ template <class T> CS_FN Vec3<T> point_for(const Rows<T>& rw, int i, int d) {
   return {select(of_a, a.x, b.x), select(of_a, a.y, b.y), select(of_a, a.z, b.z)};
 }
 
-// contact_J: three rows of block i
+// contact_J: the rows of block i
 template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
   Span s = span(rw, i);
   T* J = rw.J + s.J;
@@ -73,7 +68,8 @@ template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const
   for (int k = 0; k < s.m; k++) {
     int d = s.col[k];
     Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, point_for(rw, i, d)));
-    J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv), J[2 * s.m + k] = dot(C.r2, jv);
+    J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv);
+    if (rw.width == 3) J[2 * s.m + k] = dot(C.r2, jv);
   }
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar
@@ -84,7 +80,7 @@ template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, c
   block_sigma(t, rw, i);
   for (int k = 0; k < s.m; k++) {
     int d = s.col[k];
-    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = J_bar[2 * s.m + k], sign = rw.sigma[d];
+    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0), sign = rw.sigma[d];
     Vec3<T> x = point_for(rw, i, d);
     Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
     C_bar.r0 = fma(j0, jv, C_bar.r0), C_bar.r1 = fma(j1, jv, C_bar.r1), C_bar.r2 = fma(j2, jv, C_bar.r2);
@@ -100,6 +96,14 @@ template <class T> CS_FN T row_dot(const Span& s, const T* J, const T* x) {
   return sum;
 }
 
+// planar_frame: normal, the tangent a quarter turn ahead of it, and z
+template <class T> CS_FN Mat3<T> planar_frame(Vec3<T> n) { return {n, {-n.y, n.x, T(0)}, {T(0), T(0), T(1)}}; }
+// adjoint: in place, all to the normal
+template <class T> CS_FN void planar_frame_adj(Mat3<T>& C_bar) {
+  C_bar.r0.x += C_bar.r1.y, C_bar.r0.y -= C_bar.r1.x;
+  C_bar.r1 = C_bar.r2 = zero3<T>();
+}
+
 // contact_rows: block i
 template <class T>
 CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
@@ -109,6 +113,7 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   Span s = span(rw, i);
   auto valid = rw.valid[i] > T(0.5);
   Mat3<T> C = row_gather<T>(rw.frame, item, same);
+  if (t.planar) C = planar_frame(C.r0);
   auto keep = [&](Vec3<T> a) { return Vec3<T>{select(valid, a.x, T(0)), select(valid, a.y, T(0)), select(valid, a.z, T(0))}; };
   rw.C[i] = {keep(C.r0), keep(C.r1), keep(C.r2)};
   rw.x_b[i] = row_gather<T>(rw.point, item, same);
@@ -116,16 +121,27 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   rw.block_mu[i] = select(valid, row_gather<T>(rw.mu, item, same), T(0));
   contact_J(t, tr, rw, i);
   const T* J = rw.J + s.J;
-  T Jv_star = row_dot(s, J, rw.v_star);
-  Target<T> y = contact_target(row_gather<T>(rw.gap, item, same), row_dot(s, J, in.v), Jv_star, row_gather<T>(rw.e, item, same),
-                               row_gather<T>(rw.soft, item, same), in.h, o);
+  T Jv_star = row_dot(s, J, rw.v_star), Jv = row_dot(s, J, in.v), gap = row_gather<T>(rw.gap, item, same),
+    e = row_gather<T>(rw.e, item, same);
+  Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
-  rw.b[r + 1] = row_dot(s, J + s.m, rw.v_star), rw.b[r + 2] = row_dot(s, J + 2 * s.m, rw.v_star);
+  for (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
+  if (in.split) {
+    // an impact takes no time: what forces do in the rest of the step does not count. y = A lambda + J v + e J_n v
+    auto hit =
+        valid & !(gap > T(E(kTouching<E>))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) & (Jv < T(-E(o.bounce_speed)));
+    rw.impact[i] = select(hit, T(1), T(0));
+    rw.t_gap[i] = select(hit, T(0), y.gap), rw.t_v[i] = select(hit, T(1) + e, y.v), rw.t_e[i] = select(hit, Jv, y.e),
+    rw.t_h[i] = select(hit, T(0), y.h);
+    rw.b[r] = select(hit, fma(e, Jv, Jv), rw.b[r]);
+    for (int j = 1; j < s.n; j++) rw.b[r + j] = select(hit, row_dot(s, J + j * s.m, in.v), rw.b[r + j]);
+  }
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
   T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
-  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.h), row_gather<T>(rw.soft, item, same), floor), rw.R[r + 1] = rw.R[r + 2] = floor;
+  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.h), row_gather<T>(rw.soft, item, same), floor);
+  for (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
 template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
@@ -134,15 +150,16 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
   Vec3<T> x_bar = zero3<T>(), f_bar = rb.impulse[i];
-  Mat3<T> C_bar = {rw.lam[r] * f_bar, rw.lam[r + 1] * f_bar, rw.lam[r + 2] * f_bar};
+  Mat3<T> C_bar = {rw.lam[r] * f_bar, rw.lam[r + 1] * f_bar, third(rw, rw.lam + r) * f_bar};
   contact_J_adj(t, tr, rw, i, rb.J + rw.J_adr[i], bar, C_bar, x_bar);
+  if (t.planar) planar_frame_adj(C_bar);
   T w = rb.w[r], softer = T(E(o.recovery)) / (in.h * in.h);
   T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
   h_bar = fnma(w, rw.t_h[i], h_bar) - T(2) / in.h * soft_bar * row_gather<T>(rw.soft, item, same);
   row_scatter<T>(rb.gap, item, same, -w * rw.t_gap[i]);
   row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
   row_scatter<T>(rb.soft, item, same, soft_bar);
-  T floor_bar = T(E(o.relative_softness)) * (rb.R[r] + rb.R[r + 1] + rb.R[r + 2]);
+  T floor_bar = T(E(o.relative_softness)) * (rb.R[r] + rb.R[r + 1] + third(rw, rb.R + r));
   row_scatter<T>(rb.lightness, item, same, select(rw.valid[i] > T(0.5), floor_bar, T(0)));
   row_scatter<T>(rb.mu, item, same, rb.block_mu[i]);
   row_scatter<T>(rb.point, item, same, x_bar);
@@ -302,7 +319,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
     for (int l = 0; l < lanes<T>; l++)
       if (rw.item[i][l] < 0) set_lane(valid, l, E(0));
     rw.valid[i] = valid;
-    rw.block_mu[i] = T(0);
+    rw.block_mu[i] = rw.impact[i] = T(0);
     if (rw.kind[i] == kContactRows) {
       contact_rows(t, tr, rw, in, o, i);
     } else if (rw.kind[i] == kLimitRow) {

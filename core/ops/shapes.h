@@ -40,6 +40,7 @@ template <class T> CS_FN Vec3<T> shape_point(const Tree& t, const Params<T>& th,
   T up = T(k & 1 ? -1 : 1);
   if (t.shape_type[s] == kSphere) return rw.shape_p[s];
   if (t.shape_type[s] == kCapsule) return rw.shape_p[s] + mul(rw.shape_R[s], Vec3<T>{T(0), T(0), up * size.y});
+  if (t.shape_type[s] == kRectangle) up = T(k == 1 || k == 2 ? -1 : 1), size.z = T(0);
   return rw.shape_p[s] + mul(rw.shape_R[s], Vec3<T>{up * size.x, T(k & 2 ? -1 : 1) * size.y, T(k & 4 ? -1 : 1) * size.z});
 }
 // adjoint: a point fixed in the shape, and its sizes
@@ -49,6 +50,7 @@ template <class T> CS_FN void shape_point_adj(const Tree& t, const Params<T>& th
   if (!th_bar.shape_size || t.shape_type[s] == kSphere) return;
   Vec3<T> m = tmul(rw.shape_R[s], p_bar), &size_bar = th_bar.shape_size[s];
   T up = T(k & 1 ? -1 : 1);
+  if (t.shape_type[s] == kRectangle) up = T(k == 1 || k == 2 ? -1 : 1), m.z = T(0);
   if (t.shape_type[s] == kCapsule)
     size_bar.y = fma(up, m.z, size_bar.y);
   else

@@ -5,6 +5,7 @@
 // no adjoint in this file: it chooses, and differentiates nothing
 #pragma once
 #include "collide.h"
+#include "flight.h"
 #include "limits.h"
 
 CS_BEGIN
@@ -48,14 +49,19 @@ template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const i
 }
 
 // no adjoint: chooses.   contacts into slots; rw.used gets the lanes of every candidate. Returns how many slots
-template <class T> CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
+template <class T>
+CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6];
+  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6], last = 0, without = 0;
   T deepest = T(0);
   for (int c = 0; c < candidates; c++) {
     while (rw.near[near] != rw.cand_pair[c]) near++;
-    auto active = (fma(h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
-    int bits = int(lane_bits(active)) & rw.near_bits[near];
+    if (in.split && c == last) {
+      while (last < candidates && rw.cand_pair[last] == rw.cand_pair[c]) last++;
+      without = flying(t, tr, rw, in, o, c, last);
+    }
+    auto active = (fma(in.h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
+    int bits = int(lane_bits(active)) & rw.near_bits[near] & ~without;
     rw.used[c] = bits;
     if (!bits) continue;
     deepest = select(active, max(deepest, -rw.gap[c]), deepest);
@@ -172,7 +178,7 @@ template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i
   }
   rw.list_n[i] = n;
   block_reach(t, rw, i, list);
-  int rows = rw.kind[i] == kContactRows ? 3 : 1;
+  int rows = rw.kind[i] == kContactRows ? rw.width : 1;
   rw.col_adr[i + 1] = rw.col_adr[i] + rw.col_n[i];
   rw.J_adr[i + 1] = rw.J_adr[i] + rows * n, rw.Y_adr[i + 1] = rw.Y_adr[i] + rows * rw.col_n[i];
 }
@@ -224,8 +230,9 @@ template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int 
 }
 
 // no adjoint: chooses
-template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const T* v, T h, const Options& o) {
-  int n_limits = limit_slots(t, rw, v, h, o), n_touch = contact_slots(t, tr, rw, h, o);
+template <class T>
+CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
+  int n_limits = limit_slots(t, rw, in.v, in.h, o), n_touch = contact_slots(t, tr, rw, in, o);
   int n = t.n_dry + t.n_row_motor + n_limits + n_touch, rows = 0, numbers = 0;
   for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
@@ -248,7 +255,7 @@ template <class T> CS_OP void slots(const Tree& t, const Trace<T>& tr, const Row
       some_item<T>(rw.item[i], rw.same[i]);
       block_list(t, rw, i);
       bool contact = rw.kind[i] == kContactRows;
-      rows += contact ? 3 : 1, rw.island_singles[s] += !contact;
+      rows += contact ? rw.width : 1, rw.island_singles[s] += !contact;
     }
     numbers += t.large ? 9 * (rw.island_block[s + 1] - rw.island_block[s]) : (rows - row0) * (rows - row0);
   }

@@ -149,7 +149,7 @@ class RolloutSpec(NamedTuple):
 
 
 STATUS, CONTACTS = 1, 2
-STATUS_WIDTH, SLOT_WIDTH, ROW_WIDTH = 10, 12, 3  # numbers per world, per slot of a contact, per joint or equality row
+STATUS_WIDTH, SLOT_WIDTH, ROW_WIDTH = 11, 12, 3  # numbers per world, per slot of a contact, per joint or equality row
 _CONTACTS = 4  # place among the outputs q, v, at, status, contacts, ids, rows
 _NOTHING = (None,) * 4  # in place of the last four
 
@@ -157,7 +157,7 @@ _NOTHING = (None,) * 4  # in place of the last four
 class _Rollout(Function):
     """q, v, control, dt, external, theta -> q, v [start + steps, worlds, n], diverged_at [worlds, 1], and as `detail` says
 
-    status [worlds, 10], contacts [worlds, slots * 12], their candidates [worlds, slots], joint and equality rows [worlds, n * 3].
+    status [worlds, 11], contacts [worlds, slots * 12], their candidates [worlds, slots], joint and equality rows [worlds, n * 3].
     Of a contact only its impulse is differentiated. The states are the checkpoints too: nothing else is kept for the adjoint.
     """
 

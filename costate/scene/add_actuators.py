@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from costate.scene.actuators import Actuator, actuator_numbers, check_position
 from costate.scene.checks import NONZERO, require
 from costate.scene.codes import MOTOR, NO_AXIS, POSITION, SERVO, VELOCITY
-from costate.scene.joints import Free, check_dof
+from costate.scene.joints import check_dof
 from costate.scene.names import find, new_name
 from costate.scene.values import Numbers
 
@@ -97,8 +97,11 @@ class AddActuators:
         return self._add_actuator("add_servo", SERVO, joint, dof, name, gear=gear, **options)
 
     def add_motors(self, gear: Numbers = 1.0) -> tuple[str, ...]:
-        """Add one motor per dof of every joint that is neither free nor fixed, in the order of dofs; return their names."""
-        moving = [(i, body.joint) for i, body in enumerate(self._parts.bodies) if not isinstance(body.joint, Free)]
+        """Add one motor per dof of every joint that is neither free nor fixed, in the order of dofs; return their names.
+
+        Free, in a planar scene, are bodies that a planar joint joins to the world.
+        """
+        moving = [(i, body.joint) for i, body in enumerate(self._parts.bodies) if not body.free]
         return tuple(self.add_motor(i, dof=dof, gear=gear) for i, joint in moving for dof in range(joint.nv))
 
     def _add_actuator(self, call: str, code: int, joint: str | int, dof: int, name: str | None, **numbers: Any) -> str:

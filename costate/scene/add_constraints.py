@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from costate.scene.body import ORIGIN, UPRIGHT
 from costate.scene.checks import NOT_NEGATIVE, POSITIVE, checked
-from costate.scene.codes import NO_AXIS, TIES
-from costate.scene.constraints import Coupling, Tie, choose_locks, coupling_numbers, held_by, initial_distance, tie_frames
+from costate.scene.codes import NO_AXIS, PLANAR_TIES, TIES
+from costate.scene.constraints import Coupling, Tie, TieFrames, choose_locks, coupling_numbers, held_by, initial_distance
 from costate.scene.forward import Pose, initial_pose
 from costate.scene.joints import check_dof
 from costate.scene.names import body_or_world, find, new_name
-from costate.scene.values import Numbers, stack
+from costate.scene.values import Numbers, plain, stack
 
 if TYPE_CHECKING:
     from costate.scene.assemble import Parts
@@ -26,95 +25,99 @@ class AddConstraints:
     """Equality constraints of a scene: ties between a frame on body a and one on body b, and couplings of joint coordinates.
 
     Bodies go by name or index, None or "world" is the world. Names default to "point0", "weld0", ..., and are unique among
-    constraints and joints.
+    constraints and joints. In planar scenes positions are 2 numbers, and orientations angles.
     """
 
     _parts: Parts
 
     def add_point(
-        self, a: BodyKey, b: BodyKey, *, pos: Numbers = ORIGIN, pos_b: Numbers | None = None, softness: Numbers = 0.0,
+        self, a: BodyKey, b: BodyKey, *, pos: Numbers | None = None, pos_b: Numbers | None = None, softness: Numbers = 0.0,
         collide: bool = False, name: str | None = None,
     ) -> str:  # fmt: skip
         """Hold a point of `a` and one of `b` together (a ball joint) and return the name of the constraint.
 
         a, b : name or index of a body, None or "world" for the world.
-        pos, pos_b : m [3], in the frames of a and b; pos_b defaults to where the point of a is initially.
+        pos, pos_b : m [3], in the frames of a and b; pos defaults to the origin, pos_b to where the point of a is initially.
         softness : static error per force, m/N; 0 is rigid.
         collide : whether bodies a and b may touch each other. The world's own shapes are touched in any case.
         """
-        return self._add_tie("point", a, b, pos=pos, pos_b=pos_b, quat_b=UPRIGHT, softness=softness, collide=collide, name=name)
+        return self._add_tie("point", a, b, TieFrames(pos=pos, pos_b=pos_b), softness, collide, name)
 
     def add_weld(
-        self, a: BodyKey, b: BodyKey, *, pos: Numbers = ORIGIN, quat: Numbers = UPRIGHT, pos_b: Numbers | None = None,
-        quat_b: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False, name: str | None = None,
+        self, a: BodyKey, b: BodyKey, *, pos: Numbers | None = None, quat: Numbers | None = None, angle: Numbers | None = None,
+        pos_b: Numbers | None = None, quat_b: Numbers | None = None, angle_b: Numbers | None = None, softness: Numbers = 0.0,
+        collide: bool = False, name: str | None = None,
     ) -> str:  # fmt: skip
         """Hold a frame of `a` and one of `b` together and return the name of the constraint.
 
-        pos, quat : frame a in the frame of a (m, wxyz). pos_b, quat_b : frame b in the frame of b; each defaults to where frame a
-            is initially.
+        pos, quat : frame a in the frame of a (m, wxyz), by default that itself. pos_b, quat_b : frame b in the frame of b; each
+            defaults to where frame a is initially.
+        angle, angle_b : in place of quat and quat_b in a planar scene, rad.
         softness : static error per force, m/N and rad/(N m); 0 is rigid. collide : as in `add_point`.
         """
-        return self._add_tie(
-            "weld", a, b, pos=pos, quat=quat, pos_b=pos_b, quat_b=quat_b, softness=softness, collide=collide, name=name
-        )
+        frames = TieFrames(pos=pos, quat=quat, angle=angle, pos_b=pos_b, quat_b=quat_b, angle_b=angle_b)
+        return self._add_tie("weld", a, b, frames, softness, collide, name)
 
     def add_hinge(
-        self, a: BodyKey, b: BodyKey, *, axis: Numbers = (0.0, 0.0, 1.0), pos: Numbers = ORIGIN, quat: Numbers = UPRIGHT,
-        pos_b: Numbers | None = None, quat_b: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False,
-        name: str | None = None,
+        self, a: BodyKey, b: BodyKey, *, axis: Numbers | None = None, pos: Numbers | None = None, quat: Numbers | None = None,
+        angle: Numbers | None = None, pos_b: Numbers | None = None, quat_b: Numbers | None = None, angle_b: Numbers | None = None,
+        limits: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False, name: str | None = None,
     ) -> str:  # fmt: skip
         """Let `b` only turn against `a`, about an axis, and return the name of the constraint; actuators can drive it.
 
-        axis : [3], in the coordinates of frame a and of frame b; both frames are turned so that it becomes their z.
-        pos, quat, pos_b, quat_b, softness, collide : as in `add_weld`. The angle (rad) is zero where both frames coincide.
+        axis : [3] (default z), in the coordinates of frame a and of frame b; both frames are turned so that it becomes their z.
+            In a planar scene it is always z.
+        pos, quat, angle, pos_b, quat_b, angle_b, softness, collide : as in `add_weld`. The angle (rad) is zero where both frames
+            coincide.
+        limits : only joints have them, so this raises.
         """
-        return self._add_tie(
-            "hinge", a, b, axis=axis, pos=pos, quat=quat, pos_b=pos_b, quat_b=quat_b, softness=softness, collide=collide,
-            name=name,
-        )  # fmt: skip
+        _refuse_limits("add_hinge", "Revolute", limits)
+        frames = TieFrames(pos=pos, quat=quat, angle=angle, pos_b=pos_b, quat_b=quat_b, angle_b=angle_b, axis=axis)
+        return self._add_tie("hinge", a, b, frames, softness, collide, name)
 
     def add_slide(
-        self, a: BodyKey, b: BodyKey, *, axis: Numbers = (0.0, 0.0, 1.0), pos: Numbers = ORIGIN, quat: Numbers = UPRIGHT,
-        pos_b: Numbers | None = None, quat_b: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False,
-        name: str | None = None,
+        self, a: BodyKey, b: BodyKey, *, axis: Numbers | None = None, pos: Numbers | None = None, quat: Numbers | None = None,
+        angle: Numbers | None = None, pos_b: Numbers | None = None, quat_b: Numbers | None = None, angle_b: Numbers | None = None,
+        limits: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False, name: str | None = None,
     ) -> str:  # fmt: skip
         """Let `b` only slide against `a`, along an axis, and return the name of the constraint; actuators can drive it.
 
-        axis : [3], in the coordinates of frame a and of frame b; both frames are turned so that it becomes their z.
-        pos, quat, pos_b, quat_b, softness, collide : as in `add_weld`. The displacement (m) is zero where both frames coincide.
+        axis : [3] (default z), in the coordinates of frame a and of frame b; both frames are turned so that it becomes their z.
+            In a planar scene [2] (default x).
+        pos, quat, angle, pos_b, quat_b, angle_b, softness, collide : as in `add_weld`. The displacement (m) is zero where both
+            frames coincide.
+        limits : only joints have them, so this raises.
         """
-        return self._add_tie(
-            "slide", a, b, axis=axis, pos=pos, quat=quat, pos_b=pos_b, quat_b=quat_b, softness=softness, collide=collide,
-            name=name,
-        )  # fmt: skip
+        _refuse_limits("add_slide", "Prismatic", limits)
+        frames = TieFrames(pos=pos, quat=quat, angle=angle, pos_b=pos_b, quat_b=quat_b, angle_b=angle_b, axis=axis)
+        return self._add_tie("slide", a, b, frames, softness, collide, name)
 
     def add_distance(
-        self, a: BodyKey, b: BodyKey, *, pos: Numbers = ORIGIN, pos_b: Numbers = ORIGIN, length: Numbers | None = None,
+        self, a: BodyKey, b: BodyKey, *, pos: Numbers | None = None, pos_b: Numbers | None = None, length: Numbers | None = None,
         softness: Numbers = 0.0, collide: bool = True, name: str | None = None,
     ) -> str:  # fmt: skip
         """Keep the distance between a point of `a` and one of `b` (a rod without mass); return the name of the constraint.
 
-        pos, pos_b : m [3], in the frames of a and b. length : m, defaults to the initial distance.
+        pos, pos_b : m [3], in the frames of a and b, by default their origins. length : m, defaults to the initial distance.
         softness, collide : as in `add_point`.
         """
-        return self._add_tie(
-            "distance", a, b, pos=pos, pos_b=pos_b, quat_b=UPRIGHT, length=length, softness=softness, collide=collide, name=name
-        )
+        return self._add_tie("distance", a, b, TieFrames(pos=pos, pos_b=pos_b), softness, collide, name, length=length)
 
     def add_lock(
         self, a: BodyKey, b: BodyKey, *, x: bool = False, y: bool = False, z: bool = False, rx: bool = False, ry: bool = False,
-        rz: bool = False, pos: Numbers = ORIGIN, quat: Numbers = UPRIGHT, pos_b: Numbers | None = None,
-        quat_b: Numbers | None = None, softness: Numbers = 0.0, collide: bool = False, name: str | None = None,
+        rz: bool = False, rotation: bool = False, pos: Numbers | None = None, quat: Numbers | None = None,
+        angle: Numbers | None = None, pos_b: Numbers | None = None, quat_b: Numbers | None = None, angle_b: Numbers | None = None,
+        softness: Numbers = 0.0, collide: bool = False, name: str | None = None,
     ) -> str:  # fmt: skip
         """Hold `b` against `a` in chosen directions only and return the name of the constraint.
 
-        x, y, z : translations along the axes of frame a. rx, ry, rz : rotations about them. At least one.
-        pos, quat, pos_b, quat_b, softness, collide : as in `add_weld`.
+        x, y, z : translations along the axes of frame a. rx, ry, rz : rotations about them. At least one. In a planar scene there
+            are x, y and rotation.
+        pos, quat, angle, pos_b, quat_b, angle_b, softness, collide : as in `add_weld`.
         """
-        return self._add_tie(
-            "lock", a, b, chosen={"x": x, "y": y, "z": z, "rx": rx, "ry": ry, "rz": rz}, pos=pos, quat=quat, pos_b=pos_b,
-            quat_b=quat_b, softness=softness, collide=collide, name=name,
-        )  # fmt: skip
+        frames = TieFrames(pos=pos, quat=quat, angle=angle, pos_b=pos_b, quat_b=quat_b, angle_b=angle_b)
+        chosen = {"x": x, "y": y, "z": z, "rx": rx, "ry": ry, "rz": rz, "rotation": rotation}
+        return self._add_tie("lock", a, b, frames, softness, collide, name, chosen=chosen)
 
     def add_coupling(
         self, joint: str | int, other: str | int | None = None, *, dof: int = 0, other_dof: int = 0,
@@ -143,19 +146,22 @@ class AddConstraints:
         return name
 
     def _add_tie(
-        self, kind: str, a: BodyKey, b: BodyKey, *, pos: Numbers, pos_b: Numbers | None, quat_b: Numbers | None,
-        softness: Numbers, collide: bool, name: str | None, quat: Numbers = UPRIGHT, axis: Numbers | None = None,
+        self, kind: str, a: BodyKey, b: BodyKey, given: TieFrames, softness: Numbers, collide: bool, name: str | None, *,
         length: Numbers | None = None, chosen: dict[str, bool] | None = None,
     ) -> str:  # fmt: skip
         count = sum(tie.kind == kind for tie in self._parts.ties.values())
         name = self._joint_name(f"add_{kind}({name!r}): ", name, f"{kind}{count}")
         where = f"add_{kind}({name!r}): "
-        locks, drives = TIES[kind] if chosen is None else (choose_locks(where, chosen), NO_AXIS)
+        planar = self._parts.planar
+        if chosen is None:
+            locks, drives = (PLANAR_TIES if planar else TIES)[kind]
+        else:
+            locks, drives = choose_locks(where, planar, chosen), NO_AXIS
         if not isinstance(collide, bool):
             raise TypeError(f"{where}collide must be True or False, got {collide!r}")
         body_a, body_b = self._two_bodies(where, a, b)
         X_wa, X_wb = self._initial_pose(body_a), self._initial_pose(body_b)
-        frames = tie_frames(where, X_wa, X_wb, pos=pos, quat=quat, pos_b=pos_b, quat_b=quat_b, axis=axis)
+        frames = given.read(where, kind, planar, X_wa, X_wb)
         if length is not None:
             kept = checked(f"{where}length", length, (), POSITIVE)
         else:
@@ -199,3 +205,12 @@ class AddConstraints:
                 f"{where}{prefix}dof must have a coordinate, a {kind} joint turns in space, got dof {dof} of {joint!r}"
             )
         return index, dof
+
+
+def _refuse_limits(call: str, joint: str, limits: Numbers | None) -> None:
+    """Joints have limits, constraints have none."""
+    if limits is not None:
+        raise NotImplementedError(
+            f"{call}: constraints have no limits: hang one body on the other by its joint, "
+            f"add_body(..., parent=..., joint={joint}(limits=...)), got limits {plain(limits)}"
+        )

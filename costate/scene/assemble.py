@@ -13,7 +13,7 @@ from torch import Tensor
 
 from costate.scene.actuators import Actuator
 from costate.scene.body import Body
-from costate.scene.codes import FIELD, HULL, SERVO
+from costate.scene.codes import FIELD, SERVO, WITH_VERTICES
 from costate.scene.constraints import Coupling, Tie
 from costate.scene.contacts import Candidates, PlacedShape, Side, find_candidates
 from costate.scene.fields import PARAM_FIELDS
@@ -34,6 +34,7 @@ class Site:
 class Parts:
     """What was given to a scene, checked: options, and parts by name (dicts keep their order)."""
 
+    planar: bool
     gravity: Tensor
     collisions: bool
     self_collision: bool
@@ -116,6 +117,7 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
         massless=tuple(body.massless for body in bodies),
         shapes=tuple(drawn),
         world_shapes=world_shapes,
+        planar=parts.planar,
         q0=np.concatenate([body.q0 for body in bodies]),
         defaults=tensors,
     )
@@ -135,7 +137,7 @@ def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
         "limit": [body for body in bodies if body.limited],
         "dry": [body for body in bodies if body.dry],
         "shape": candidates.shapes,
-        "vertex": [shape for shape in candidates.shapes if shape.code == HULL],
+        "vertex": [shape for shape in candidates.shapes if shape.code in WITH_VERTICES],
         "height": [shape for shape in candidates.shapes if shape.code == FIELD],
         "frame": ties,
         "tie": ties,

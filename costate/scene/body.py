@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from costate.scene.checks import ANGLE, DEFINITE, DIRECTION, INCREASING, NOT_NEGATIVE, POSITIVE, TRIANGLE, checked, require
-from costate.scene.inertia import to_six
-from costate.scene.joints import Ball, Free, Joint, Prismatic, Revolute
+from costate.scene.frames import ORIGIN, UPRIGHT, Frame, point
+from costate.scene.inertia import lamina, to_six
+from costate.scene.joints import Ball, Joint, Prismatic, Revolute
 from costate.scene.shapes import Shape, combine
 from costate.scene.values import Numbers, plain, read, stack
 
-ORIGIN = (0.0, 0.0, 0.0)
-UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 SYMMETRY_SLACK = 1e-9  # relative, for an inertia given as a matrix
 
 
 @dataclass(frozen=True)
 class Body:
     """A body and its joint. `numbers` maps each field per body, q or dof to this body's part of it, float64 with graph;
-    the fields of limits and dry friction only if it has them. `dry` : its dofs with dry friction.
+    the fields of limits and dry friction only if it has them. `dry` : its dofs with dry friction. `free` : it moves freely in the
+    world, and its pose is its q.
     """
 
     name: str
     joint_name: str
     parent: int
     joint: Joint
+    free: bool
     massless: bool
     q0: np.ndarray
     dry: tuple[int, ...]
@@ -41,8 +42,9 @@ class Body:
 
 
 def inertia_numbers(
-    where: str, *, mass: Numbers | None, com: Numbers | None, inertia: Numbers | None, shapes: tuple[Shape, ...], massless: bool
-) -> dict[str, Tensor]:
+    where: str, planar: bool, *, mass: Numbers | None, com: Numbers | None, inertia: Numbers | None, shapes: tuple[Shape, ...],
+    massless: bool,
+) -> dict[str, Tensor]:  # fmt: skip
     """Mass, centre of mass and inertia from what was given of them; `where` starts error messages."""
     if massless:
         if shapes or mass is not None or com is not None or inertia is not None:
@@ -52,14 +54,15 @@ def inertia_numbers(
         if mass is None:
             raise ValueError(f"{where}mass is missing, inertia alone is not enough, got inertia {inertia}")
         m = checked(f"{where}mass", mass, (), POSITIVE)
-        c = checked(f"{where}com", ORIGIN if com is None else com, (3,))
-        i = six_numbers(f"{where}inertia", inertia)
+        c = point(f"{where}com", planar, com)
+        i = lamina(checked(f"{where}inertia", inertia, (), POSITIVE)) if planar else six_numbers(f"{where}inertia", inertia)
         for shape in shapes:
             shape.inertia(where=where)  # not used, but its numbers are checked
     elif shapes:
         if com is not None:
             raise ValueError(f"{where}com comes from the shapes unless inertia is given too, got com {com}")
         m, c, i = combine(shapes, where=where)
+        i = lamina(i[2]) if planar else i
         if mass is not None:
             given = checked(f"{where}mass", mass, (), POSITIVE)
             m, i = given, i * (given / m)
@@ -85,20 +88,21 @@ def six_numbers(subject: str, value: Numbers) -> Tensor:
     return to_six((matrix + matrix.T) / 2)
 
 
-def joint_numbers(where: str, joint: Joint, *, pos: Numbers, quat: Numbers) -> tuple[dict[str, Tensor], np.ndarray]:
-    """The joint's rows of the parameter fields, and its default configuration [nq]; `where` starts error messages."""
-    frame_pos = checked(f"{where}pos", pos, (3,))
-    frame_quat = checked(f"{where}quat", quat, (4,), DIRECTION)
-    if isinstance(joint, Free):
-        q0 = _free_initial(where, joint, frame_pos, frame_quat)
-        frame_pos, frame_quat = stack(ORIGIN), stack(UPRIGHT)
+def joint_numbers(where: str, joint: Joint, frame: Frame, *, free: bool) -> tuple[dict[str, Tensor], np.ndarray]:
+    """The joint's rows of the parameter fields, and its default configuration [nq]; `where` starts error messages.
+
+    frame : of the joint, in the parent. free : its body moves freely, and the frame is the initial pose.
+    """
+    if free:
+        q0 = _free_initial(where, joint, frame)
+        frame = Frame(stack(ORIGIN), stack(UPRIGHT))
     else:
         q0 = _initial(where, joint, joint.zero())
-    rest = (q0 if isinstance(joint, Free) else joint.zero()) if joint.rest is None else joint.rest
+    rest = (q0 if free else joint.zero()) if joint.rest is None else joint.rest
     axis_rules = (DIRECTION,) if isinstance(joint, (Revolute, Prismatic)) else ()
     numbers = {
-        "joint_pos": frame_pos,
-        "joint_quat": frame_quat,
+        "joint_pos": frame.pos,
+        "joint_quat": frame.quat,
         "joint_anchor": checked(f"{where}anchor", getattr(joint, "anchor", ORIGIN), (3,)),
         "joint_axis": checked(f"{where}axis", getattr(joint, "axis", (0.0, 0.0, 1.0)), (3,), *axis_rules),
         "stiffness": checked(f"{where}stiffness", joint.stiffness, (), NOT_NEGATIVE),
@@ -139,14 +143,16 @@ def _initial(where: str, joint: Joint, default: Numbers) -> np.ndarray:
     return q0.numpy()
 
 
-def _free_initial(where: str, joint: Free, pos: Tensor, quat: Tensor) -> np.ndarray:
+def _free_initial(where: str, joint: Joint, frame: Frame) -> np.ndarray:
     """A free body's default configuration: its pose in the scene, or `initial`, not two different ones."""
-    _refuse_grad(f"{where}pos", pos)
-    _refuse_grad(f"{where}quat", quat)
-    q0 = _initial(where, joint, torch.cat((pos, quat)))
-    moved = plain(pos) != ORIGIN or plain(quat) != UPRIGHT
-    if joint.initial is not None and moved and not np.allclose(q0, torch.cat((pos, quat / quat.norm())).numpy()):
-        raise ValueError(f"{where}pos and quat disagree with initial of the free joint; give one of them, got {plain(q0)}")
+    turn = "quat" if frame.angle is None else "angle"
+    _refuse_grad(f"{where}pos", frame.pos)
+    _refuse_grad(f"{where}{turn}", frame.quat)
+    q0 = _initial(where, joint, frame.pose)
+    moved = plain(frame.pose) != joint.zero()
+    if moved and not np.allclose(q0, _initial(where, replace(joint, initial=None), frame.pose)):
+        kind = type(joint).__name__.lower()
+        raise ValueError(f"{where}pos and {turn} disagree with initial of the {kind} joint; give one of them, got {plain(q0)}")
     return q0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from torch import Tensor
 
-from costate.scene.codes import DISTANCE, FIELD, HULL, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY
+from costate.scene.codes import DISTANCE, FIELD, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY, WITH_VERTICES
 from costate.scene.fields import PARAM_FIELDS
 from costate.scene.inertia import to_matrix
 from costate.scene.joints import JOINTS, Ball, Prismatic, Revolute
@@ -92,8 +92,12 @@ def check_params(params: Params) -> None:
     for field in PARAM_FIELDS:
         rows = values[field.name][..., None, :] if field.per == "world" else values[field.name]
         _judge(field.name, rows, owners[field.per], field.width, FINITE)
-    for name, width, rules in (("mass", 1, (POSITIVE,)), ("inertia", 6, (DEFINITE, TRIANGLE))):
-        _judge(name, values[name], owners["body"], width, *rules, keep=~massless)
+    _judge("mass", values["mass"], owners["body"], 1, POSITIVE, keep=~massless)
+    if model.planar:
+        _judge("inertia about z", values["inertia"][..., 2], owners["body"], 1, POSITIVE, keep=~massless)
+    else:
+        _judge("inertia", values["inertia"], owners["body"], 6, DEFINITE, TRIANGLE, keep=~massless)
+    for name, width in (("mass", 1), ("inertia", 6)):
         _judge(name, values[name], owners["body"], width, ZERO, keep=massless)
     _judge("joint_axis", values["joint_axis"], owners["body"], 3, DIRECTION, keep=np.array(turning, dtype=bool))
     _judge("joint_quat", values["joint_quat"], owners["body"], 4, DIRECTION)
@@ -176,8 +180,8 @@ def _owners(params: Params) -> Owners:
         "limit": [joints[body][0] for body in model.limit_body],
         "dry": [dofs[dof] for dof in model.dry_dof],
         "shape": shapes,
-        "vertex": _repeated(shapes, model, HULL, model.hull_vertices),
-        "height": _repeated(shapes, model, FIELD, model.field_heights),
+        "vertex": _repeated(shapes, model, WITH_VERTICES, model.hull_vertices),
+        "height": _repeated(shapes, model, (FIELD,), model.field_heights),
         "frame": [f" of frame {side}{tie}" for tie in ties for side in "ab"],
         "tie": ties,
         "coupling": [f" of constraint {name!r}" for name in model.coupling_names],
@@ -185,9 +189,9 @@ def _owners(params: Params) -> Owners:
     }
 
 
-def _repeated(shapes: Sequence[str], model: Model, code: int, counts: Sequence[int]) -> list[str]:
-    """The names of the shapes of one kind, each as often as `counts` says."""
-    chosen = [name for name, kind in zip(shapes, model.shape_type, strict=True) if kind == code]
+def _repeated(shapes: Sequence[str], model: Model, codes: Sequence[int], counts: Sequence[int]) -> list[str]:
+    """The names of the shapes of some kinds, each as often as `counts` says."""
+    chosen = [name for name, kind in zip(shapes, model.shape_type, strict=True) if kind in codes]
     return [name for name, count in zip(chosen, counts, strict=True) for _ in range(count)]
 
 

@@ -17,7 +17,8 @@ from costate.scene.body import Body
 from costate.scene.checks import DIRECTION, TINY, checked
 from costate.scene.codes import ALIGN, TURN
 from costate.scene.forward import Pose, compose, relative
-from costate.scene.values import Numbers, plain, read
+from costate.scene.frames import about_z, orientation, point, two_numbers
+from costate.scene.values import Numbers, plain, read, stack
 
 COEFFICIENTS = 5  # of a coupling
 
@@ -53,13 +54,19 @@ def held_by(bodies: Sequence[Body], body: int) -> int:
     return body
 
 
-def choose_locks(where: str, chosen: Mapping[str, bool]) -> tuple[int, ...]:
-    """The locks of the chosen ones of x, y, z, rx, ry, rz; `where` starts error messages."""
+def choose_locks(where: str, planar: bool, chosen: Mapping[str, bool]) -> tuple[int, ...]:
+    """The locks of the chosen ones of x, y, z, rx, ry, rz, or x, y, rotation; `where` starts error messages."""
+    words = ("x", "y", "rotation") if planar else ("x", "y", "z", "rx", "ry", "rz")
     for word, choice in chosen.items():
         if not isinstance(choice, bool):
             raise TypeError(f"{where}{word} must be True or False, got {choice!r}")
+        if choice and word not in words:
+            scene = "a planar scene" if planar else "a scene in space"
+            raise ValueError(f"{where}{word} has no place in {scene}, choose from {', '.join(words)}, got {word}=True")
     if not any(chosen.values()):
-        raise ValueError(f"{where}choose at least one of {', '.join(chosen)}, got none")
+        raise ValueError(f"{where}choose at least one of {', '.join(words)}, got none")
+    if planar:
+        return tuple(lock for lock, word in ((0, "x"), (1, "y"), (TURN + 2, "rotation")) if chosen[word])
     slides = [i for i, word in enumerate(("x", "y", "z")) if chosen[word]]
     turns = [r for r, word in enumerate(("rx", "ry", "rz")) if chosen[word]]
     if len(turns) == 3:
@@ -72,24 +79,52 @@ def choose_locks(where: str, chosen: Mapping[str, bool]) -> tuple[int, ...]:
     return (*slides, *turns)
 
 
-def tie_frames(
-    where: str, X_wa: Pose, X_wb: Pose, *, pos: Numbers, quat: Numbers, pos_b: Numbers | None, quat_b: Numbers | None,
-    axis: Numbers | None,
-) -> tuple[Pose, Pose]:  # fmt: skip
-    """Frame a seen from body a, and frame b from body b, which are at X_wa and X_wb; `where` starts error messages.
+@dataclass(frozen=True, kw_only=True)
+class TieFrames:
+    """What a user says about the frames of a tie: quat, quat_b and axis [3] in space; angle, angle_b and axis [2] in a plane."""
 
-    What is not given of frame b is where frame a is. Both are turned so that `axis` becomes their z.
+    pos: Numbers | None = None
+    quat: Numbers | None = None
+    angle: Numbers | None = None
+    pos_b: Numbers | None = None
+    quat_b: Numbers | None = None
+    angle_b: Numbers | None = None
+    axis: Numbers | None = None
+
+    def read(self, where: str, kind: str, planar: bool, X_wa: Pose, X_wb: Pose) -> tuple[Pose, Pose]:
+        """Frame a seen from body a, and frame b from body b, which are at X_wa and X_wb; `where` starts error messages.
+
+        What is not given of frame b is where frame a is; but the points of a distance are apart, and points are not turned.
+        """
+        frame_a = Pose(point(f"{where}pos", planar, self.pos), normalise(orientation(where, planar, self.quat, self.angle)))
+        frame_b = relative(X_wb, compose(X_wa, frame_a))
+        if self.pos_b is not None or kind == "distance":
+            frame_b = frame_b._replace(pos=point(f"{where}pos_b", planar, self.pos_b))
+        if kind in ("point", "distance") or self.quat_b is not None or self.angle_b is not None:
+            quat_b = normalise(orientation(where, planar, self.quat_b, self.angle_b, side="_b"))
+            frame_b = frame_b._replace(quat=quat_b)
+        turn = _tie_turn(where, kind, planar, self.axis)
+        if turn is None:
+            return frame_a, frame_b
+        return frame_a._replace(quat=multiply(frame_a.quat, turn)), frame_b._replace(quat=multiply(frame_b.quat, turn))
+
+
+def _tie_turn(where: str, kind: str, planar: bool, axis: Numbers | None) -> Tensor | None:
+    """How both frames are turned, so that their z is the axis of a hinge or slide; `where` starts error messages.
+
+    In a plane z of a distance lies in it, too: the direction in which it pushes where it has become zero.
     """
-    frame_a = Pose(checked(f"{where}pos", pos, (3,)), _unit(f"{where}quat", quat))
-    frame_b = relative(X_wb, compose(X_wa, frame_a))
-    if pos_b is not None:
-        frame_b = frame_b._replace(pos=checked(f"{where}pos_b", pos_b, (3,)))
-    if quat_b is not None:
-        frame_b = frame_b._replace(quat=_unit(f"{where}quat_b", quat_b))
-    if axis is None:
-        return frame_a, frame_b
-    turn = _z_to(checked(f"{where}axis", axis, (3,), DIRECTION))
-    return frame_a._replace(quat=multiply(frame_a.quat, turn)), frame_b._replace(quat=multiply(frame_b.quat, turn))
+    if kind == "distance" and planar:
+        return _z_along(stack((1.0, 0.0)))
+    if kind not in ("hinge", "slide"):
+        return None
+    if not planar:
+        return _z_to(checked(f"{where}axis", (0.0, 0.0, 1.0) if axis is None else axis, (3,), DIRECTION))
+    if kind == "slide":
+        return _z_along(two_numbers(f"{where}axis", (1.0, 0.0) if axis is None else axis, DIRECTION))
+    if axis is not None:
+        raise ValueError(f"{where}axis of a hinge is z in a planar scene: leave it out, got {plain(axis)}")
+    return None
 
 
 def initial_distance(where: str, X_wa: Pose, X_wb: Pose, frame_a: Pose, frame_b: Pose) -> Tensor:
@@ -121,10 +156,6 @@ def coupling_numbers(
     return torch.cat((given, given.new_zeros(COEFFICIENTS - len(given))))
 
 
-def _unit(subject: str, quat: Numbers) -> Tensor:
-    return normalise(checked(subject, quat, (4,), DIRECTION))
-
-
 def _z_to(axis: Tensor) -> Tensor:
     """The quaternion that turns z to `axis` the short way, or x half round and then -z to `axis` if that is shorter."""
     x, y, z = normalise(axis).unbind()
@@ -132,3 +163,9 @@ def _z_to(axis: Tensor) -> Tensor:
         return normalise(torch.stack((1 + z, -y, x, torch.zeros_like(z))))
     half_round = axis.new_tensor((0.0, 1.0, 0.0, 0.0))
     return multiply(normalise(torch.stack((1 - z, y, -x, torch.zeros_like(z)))), half_round)
+
+
+def _z_along(axis: Tensor) -> Tensor:
+    """The quaternion that turns z to `axis` [2] of the plane, x to z, and so y to the right of the axis."""
+    half_round = axis.new_tensor((0.0, 0.5**0.5, 0.0, 0.5**0.5))  # about the middle of x and z
+    return multiply(about_z(torch.atan2(axis[1], axis[0])), half_round)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from costate.scene.body import Body
-from costate.scene.checks import DIRECTION, FRACTION, NOT_NEGATIVE, checked
+from costate.scene.checks import FRACTION, NOT_NEGATIVE, checked
 from costate.scene.codes import NO_CONTACT
 from costate.scene.shapes import Shape, Static
 
@@ -29,8 +29,8 @@ BITS = 32  # of groups and masks
 class PlacedShape:
     """A shape in plain floats on a body (-1 the world).
 
-    numbers : each field per shape -> its row, with graph; of a hull also its vertices, of a heightfield its heights.
-    structure : fields of `Model` -> this shape's part of them, of hulls and heightfields (see `Shape.surface`).
+    numbers : each field per shape -> its row, with graph; of a hull or polygon also its vertices, of a heightfield its heights.
+    structure : fields of `Model` -> this shape's part of them (see `Shape.surface`).
     """
 
     name: str
@@ -81,9 +81,10 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
     sizes = [size.reshape(-1) for size in shape.measure(where=subject)]
     unused = 3 - sum(map(len, sizes))
     surface, structure = shape.surface(where=subject)
+    frame = shape.frame(where=subject)
     rows = {
-        "shape_pos": checked(f"{subject} pos", shape.pos, (3,)),
-        "shape_quat": checked(f"{subject} quat", shape.quat, (4,), DIRECTION),
+        "shape_pos": frame.pos,
+        "shape_quat": frame.quat,
         "shape_size": torch.cat((*sizes, torch.zeros(unused, dtype=torch.float64))),
         "friction": checked(f"{subject} friction", shape.friction, (), NOT_NEGATIVE),
         "restitution": checked(f"{subject} restitution", shape.restitution, (), FRACTION),
@@ -94,7 +95,7 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
 
 
 def check_static(where: str, shape: Shape, body: str, fixed: bool) -> None:
-    """Planes and heightfields have no inertia, so they cannot move."""
+    """Planes, half planes and heightfields have no inertia, so they cannot move."""
     if isinstance(shape, Static) and not fixed:
         kind = type(shape).__name__
         raise ValueError(f"{where}{kind} must be on the world or on a body that is fixed to it, got body {body!r}, which moves")

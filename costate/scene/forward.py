@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from costate.rotation import inverse, multiply, normalise, rotate
-from costate.scene.body import ORIGIN, UPRIGHT, Body
+from costate.scene.body import Body
+from costate.scene.frames import ORIGIN, UPRIGHT
 from costate.scene.joints import Ball, Fixed, Free, Prismatic, Revolute
 from costate.scene.values import stack
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 
 from costate.scene.codes import FIELD
-from costate.scene.shapes import Sizes, Static, Surface
+from costate.scene.shapes import Sizes, SpatialShape, Static, Surface
 from costate.scene.values import Numbers, read
 
 
 @dataclass(frozen=True)
-class Heightfield(Static):
+class Heightfield(Static, SpatialShape):
     """Terrain of `heights` [nx, ny] (m) over a rectangle of `half` lengths [2] (m), solid below; on what never moves.
 
     In the frame of the shape heights[i, j] is z at x = half[0] (2 i / (nx - 1) - 1), y = half[1] (2 j / (ny - 1) - 1). Each

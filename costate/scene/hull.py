@@ -14,13 +14,13 @@ from torch import Tensor
 
 from costate.scene.codes import HULL
 from costate.scene.faces import Faces, find_faces
-from costate.scene.inertia import to_six
-from costate.scene.shapes import Inertia, Shape, Sizes, Surface
+from costate.scene.inertia import rotation, to_six
+from costate.scene.shapes import Inertia, Sizes, SpatialShape, Surface
 from costate.scene.values import Numbers, read
 
 
 @dataclass(frozen=True)
-class Hull(Shape):
+class Hull(SpatialShape):
     """Convex hull of points `vertices` [n, 3] (m), in the frame that `pos` and `quat` place in the body.
 
     Points that are no corners are dropped; 64 corners at most may be left, in their order. The frame's origin need not be the
@@ -37,9 +37,9 @@ class Hull(Shape):
         where = f"{where}{type(self).__name__}"
         corners, faces = self.corners(where=where)
         volume, centre, moments = polyhedron(corners, faces.loops)
-        pos, turn = self._frame(where)
-        mass = self._mass(where, volume)
-        return mass, pos + turn @ centre, to_six(mass * turn @ moments @ turn.T)
+        frame = self.frame(where=where)
+        turn, mass = rotation(frame.quat), self._mass(where, volume)
+        return mass, frame.pos + turn @ centre, to_six(mass * turn @ moments @ turn.T)
 
     def surface(self, *, where: str) -> Surface:
         """The corners, and which of them make the faces; `where` starts error messages."""

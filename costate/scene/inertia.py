@@ -21,6 +21,15 @@ def to_six(matrix: Array) -> Array:
     return matrix.reshape(*matrix.shape[:-2], 9)[..., [0, 4, 8, 1, 2, 5]]
 
 
+def lamina(moment: Tensor) -> Tensor:
+    """[...] -> [..., 6]: the inertia (kg m^2) of a body in the plane, of which only that about z (`moment`) counts.
+
+    About x and y it is half of it, as of a round plate.
+    """
+    half, zero = moment / 2, torch.zeros_like(moment)
+    return torch.stack((half, half, moment, zero, zero, zero), -1)
+
+
 def rotation(quat: Tensor) -> Tensor:
     """Rotation matrix [3, 3] of a quaternion wxyz [4] of any length but zero."""
     w, x, y, z = quat / quat.norm()

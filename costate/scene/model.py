@@ -13,7 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.scene.codes import FIELD, HULL, LOCK_LABELS, SERVO, TIES
+from costate.scene.codes import (
+    FIELD,
+    HULL,
+    LOCK_LABELS,
+    PLANAR_LABELS,
+    PLANAR_SLIDE_LABELS,
+    PLANAR_TIES,
+    POLYGON,
+    SERVO,
+    SLIDE_AXIS,
+    TIES,
+)
 from costate.scene.fields import PARAM_FIELDS, Selection, field_shape
 from costate.scene.joints import JOINTS
 from costate.scene.names import WORLD, suggest
@@ -39,9 +50,9 @@ class Model:
     limit_body, limit_dof : of each limited joint its index and its (first) index in v.
     dry_dof : indices in v that have dry friction.
     shape_body, shape_type : of each shape that may touch another its body (-1 the world) and its code (plane 0, sphere 1,
-        capsule 2, box 3, cylinder 4, hull 5, heightfield 6).
+        capsule 2, box 3, cylinder 4, hull 5, heightfield 6, rectangle 7, polygon 8; in a plane a sphere is a circle).
     pairs : pairs (a, b) of shapes that may touch, a < b; int32 [n, 2], read-only.
-    hull_vertices, hull_faces : of each hull how many it has.
+    hull_vertices, hull_faces : of each hull or polygon how many it has; a polygon has no faces.
     hull_loop_size, hull_loop, hull_plane : of each face of each hull its number of vertices; these, counted within the hull,
         counterclockwise from outside; and three of them that span its plane.
     field_nx, field_ny : of each heightfield how many heights it has along x and y.
@@ -54,6 +65,7 @@ class Model:
     coupling_dof1, coupling_dof2 : of each coupling the index in v that follows, and that which it follows (-1: none).
     site_body : index of the body that carries each site.
     massless : whether each body was declared without mass.
+    planar : whether all is in the plane z = 0, made by a planar scene.
     shapes, world_shapes : all shapes of each body and of the world, in plain floats.
     q0 : default configuration [nq], read-only.
     defaults : parameter field -> float64 tensor of its shape; not to be written to.
@@ -97,6 +109,7 @@ class Model:
     coupling_dof2: tuple[int, ...]
     site_body: tuple[int, ...]
     massless: tuple[bool, ...]
+    planar: bool
     shapes: tuple[tuple[Shape, ...], ...]
     world_shapes: tuple[Shape, ...]
     q0: np.ndarray
@@ -143,8 +156,8 @@ class Model:
     @cached_property
     def equality_names(self) -> tuple[str, ...]:
         """One name per equality row: the constraint's, and which direction of a tie, such as "hinge0 x" or "hinge0 ry"."""
-        ties = zip(self.tie_names, self.tie_locks, strict=True)
-        rows = (f"{name} {LOCK_LABELS[lock]}".rstrip() for name, locks in ties for lock in locks)
+        ties = zip(self.tie_names, self.tie_axis, self.tie_locks, strict=True)
+        rows = (f"{name} {self._lock_label(axis, lock)}".rstrip() for name, axis, locks in ties for lock in locks)
         return (*rows, *self.coupling_names)
 
     @cached_property
@@ -224,8 +237,9 @@ class Model:
         return _find("shape that may touch another is", name, self.shape_names)
 
     def vertices(self, name: str) -> slice:
-        """Which rows of `hull_vertex` are those of the hull called `name`."""
-        return self._part("hull", HULL, self.hull_vertices, name)
+        """Which rows of `hull_vertex` are those of the hull or polygon called `name`."""
+        kind, code = ("polygon", POLYGON) if self.planar else ("hull", HULL)
+        return self._part(kind, code, self.hull_vertices, name)
 
     def heights(self, name: str) -> slice:
         """Which entries of `height` are those of the heightfield called `name`: [nx, ny], row by row."""
@@ -276,21 +290,28 @@ class Model:
     def _constraint_table(self) -> list[str]:
         """Ties with their bodies and couplings with their dofs, one line each behind a head; nothing if there are none."""
         rows: list[tuple[str, ...]] = [("", "constraint", "kind", "a", "b", "rows")]
-        kinds = {locks: kind for kind, (locks, _) in TIES.items()}
-        ties = zip(self.tie_names, self.tie_a, self.tie_b, self.tie_locks, strict=True)
-        for i, (name, a, b, locks) in enumerate(ties):
-            rows.append((str(i), name, kinds.get(locks, "lock"), self._body_name(a), self._body_name(b), str(len(locks))))
+        kinds = {held: kind for kind, held in (PLANAR_TIES if self.planar else TIES).items()}
+        ties = zip(self.tie_names, self.tie_a, self.tie_b, self.tie_axis, self.tie_locks, strict=True)
+        for i, (name, a, b, axis, locks) in enumerate(ties):
+            kind = kinds.get((locks, axis), "lock")
+            rows.append((str(i), name, kind, self._body_name(a), self._body_name(b), str(len(locks))))
         couplings = zip(self.coupling_names, self.coupling_dof1, self.coupling_dof2, strict=True)
         for i, (name, first, second) in enumerate(couplings):
             rows.append((str(i), name, "coupling", f"v {first}", "-" if second < 0 else f"v {second}", "1"))
         return _table(rows) if len(rows) > 1 else []
+
+    def _lock_label(self, axis: int, lock: int) -> str:
+        if not self.planar:
+            return LOCK_LABELS[lock]
+        return (PLANAR_SLIDE_LABELS if axis == SLIDE_AXIS else PLANAR_LABELS)[lock]
 
     def _body_name(self, body: int) -> str:
         return WORLD if body < 0 else self.body_names[body]
 
     def __repr__(self) -> str:
         ne = f", ne={self.ne}" if self.ne else ""
-        return f"Model(nb={self.nb}, nq={self.nq}, nv={self.nv}, nu={self.nu}, ns={self.ns}{ne})"
+        planar = ", planar" if self.planar else ""
+        return f"Model(nb={self.nb}, nq={self.nq}, nv={self.nv}, nu={self.nu}, ns={self.ns}{ne}{planar})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -314,7 +335,7 @@ _TOPOLOGY = (
     "parent", "joint_type", "massless", "motor_dof", "actuator_type", "clip", "bound", "limit_body", "limit_dof", "dry_dof",
     "shape_body", "shape_type", "hull_vertices", "hull_faces", "hull_loop_size", "hull_loop", "hull_plane", "field_nx",
     "field_ny", "friction_rule", "restitution_rule", "max_contacts", "site_body", "motor_tie", "tie_a", "tie_b", "tie_axis",
-    "tie_locks", "coupling_dof1", "coupling_dof2",
+    "tie_locks", "coupling_dof1", "coupling_dof2", "planar",
 )  # fmt: skip
 _COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "pairs", "defaults"))
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from costate.scene.checks import DIRECTION, NOT_NEGATIVE, POSITIVE, checked, require
 from costate.scene.codes import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
+from costate.scene.frames import Frame
 from costate.scene.inertia import point_inertia, rotation, to_matrix, to_six
 from costate.scene.values import Numbers, plain
 
@@ -28,12 +29,11 @@ NOT_NUMBERS = ("collide", "group", "mask", "name")
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A homogeneous solid in the frame of its body (or the world), and the surface that touches other shapes.
+    """A homogeneous body in the frame of the one it belongs to (or the world), and the surface that touches other shapes.
 
     Parameters
     ----------
-    density, mass : kg/m^3, or kg where `mass` is given.
-    pos, quat : centre (m) and orientation (wxyz); of a hull those of the frame that its vertices are in.
+    density, mass : kg/m^3, in a plane kg/m^2; or kg where `mass` is given.
     friction : Coulomb's coefficient, 0 or more; the scene's `friction_rule` makes one of the two that touch.
     restitution : rebound speed over impact speed, 0 to 1; combined by `restitution_rule`.
     softness : how far a resting contact sinks in per normal force, m/N; those of the two that touch add up. 0 is rigid.
@@ -47,8 +47,6 @@ class Shape:
 
     density: Numbers = 1000.0
     mass: Numbers | None = None
-    pos: Numbers = (0.0, 0.0, 0.0)
-    quat: Numbers = (1.0, 0.0, 0.0, 0.0)
     friction: Numbers = 1.0
     restitution: Numbers = 0.0
     softness: Numbers = 0.0
@@ -59,11 +57,11 @@ class Shape:
 
     def inertia(self, *, where: str = "") -> Inertia:
         """Mass (kg), centre of mass [3] (m), inertia [6] (kg m^2) about it in body axes; `where` starts error messages."""
-        where = f"{where}{type(self).__name__}"
-        volume, moments = self._unit(*self.measure(where=where))
-        pos, turn = self._frame(where)
-        mass = self._mass(where, volume)
-        return mass, pos, to_six(mass * (turn * moments) @ turn.T)
+        raise NotImplementedError
+
+    def frame(self, *, where: str) -> Frame:
+        """Where it is in its body; `where` starts error messages."""
+        raise NotImplementedError
 
     def measure(self, *, where: str) -> list[Tensor]:
         """The sizes (m) as float64 tensors with graph, in the order of `sizes`; `where` starts error messages."""
@@ -72,7 +70,8 @@ class Shape:
     def surface(self, *, where: str) -> Surface:
         """What the engine must know besides the sizes; `where` starts error messages.
 
-        Parameter fields -> rows, float64 with graph; and fields of `Model` -> integers. Only hulls and heightfields have any.
+        Parameter fields -> rows, float64 with graph; and fields of `Model` -> integers. Only hulls, polygons and heightfields
+        have any.
         """
         return {}, {}
 
@@ -81,15 +80,34 @@ class Shape:
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in NOT_NUMBERS}
         return replace(self, **{name: plain(value) for name, value in values.items() if value is not None})
 
-    def _frame(self, where: str) -> tuple[Tensor, Tensor]:
-        """pos [3] and the rotation matrix [3, 3] of quat."""
-        pos = checked(f"{where} pos", self.pos, (3,))
-        return pos, rotation(checked(f"{where} quat", self.quat, (4,), DIRECTION))
-
-    def _mass(self, where: str, volume: Tensor) -> Tensor:
+    def _mass(self, where: str, size: Tensor) -> Tensor:
+        """From the volume (m^3), in a plane the area (m^2), where the mass was not given."""
         if self.mass is None:
-            return checked(f"{where} density", self.density, (), NOT_NEGATIVE) * volume
+            return checked(f"{where} density", self.density, (), NOT_NEGATIVE) * size
         return checked(f"{where} mass", self.mass, (), NOT_NEGATIVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpatialShape(Shape):
+    """A shape in space; those of planar scenes are in planar_shapes.py.
+
+    pos, quat : centre (m) and orientation (wxyz); of a hull those of the frame that its vertices are in.
+    """
+
+    pos: Numbers = (0.0, 0.0, 0.0)
+    quat: Numbers = (1.0, 0.0, 0.0, 0.0)
+
+    def inertia(self, *, where: str = "") -> Inertia:
+        """Mass (kg), centre of mass [3] (m), inertia [6] (kg m^2) about it in body axes; `where` starts error messages."""
+        where = f"{where}{type(self).__name__}"
+        volume, moments = self._unit(*self.measure(where=where))
+        frame = self.frame(where=where)
+        turn, mass = rotation(frame.quat), self._mass(where, volume)
+        return mass, frame.pos, to_six(mass * (turn * moments) @ turn.T)
+
+    def frame(self, *, where: str) -> Frame:
+        """Where it is in its body; `where` starts error messages."""
+        return Frame(checked(f"{where} pos", self.pos, (3,)), checked(f"{where} quat", self.quat, (4,), DIRECTION))
 
     def _unit(self, *sizes: Tensor) -> tuple[Tensor, Tensor]:
         """Volume (m^3) and principal moments [3] per unit of mass (m^2)."""
@@ -106,12 +124,12 @@ class Static(Shape):
         if self.mass is not None:
             raise ValueError(f"{where} has no mass, got mass {plain(self.mass)}")
         self.measure(where=where)
-        pos, _ = self._frame(where)
+        pos = self.frame(where=where).pos
         return pos.new_zeros(()), pos, pos.new_zeros(6)
 
 
 @dataclass(frozen=True)
-class Plane(Static):
+class Plane(Static, SpatialShape):
     """Infinite plane through `pos` with z of its frame as normal, solid below, without mass; on what never moves."""
 
     code: ClassVar[int | None] = PLANE
@@ -119,7 +137,7 @@ class Plane(Static):
 
 
 @dataclass(frozen=True)
-class Sphere(Shape):
+class Sphere(SpatialShape):
     """Ball of `radius` (m)."""
 
     code: ClassVar[int | None] = SPHERE
@@ -132,7 +150,7 @@ class Sphere(Shape):
 
 
 @dataclass(frozen=True)
-class Box(Shape):
+class Box(SpatialShape):
     """Cuboid with `half` extents [3] (m)."""
 
     code: ClassVar[int | None] = BOX
@@ -145,7 +163,7 @@ class Box(Shape):
 
 
 @dataclass(frozen=True)
-class Ellipsoid(Shape):
+class Ellipsoid(SpatialShape):
     """Ellipsoid with semi-axes `half` [3] (m)."""
 
     sizes: ClassVar[Sizes] = {"half": (3,)}
@@ -157,7 +175,7 @@ class Ellipsoid(Shape):
 
 
 @dataclass(frozen=True)
-class Cylinder(Shape):
+class Cylinder(SpatialShape):
     """Cylinder of `radius` (m) along z, from -`half_length` to `half_length` (m).
 
     It rolls on planes exactly; against other shapes it touches as a prism of 16 sides.
@@ -175,7 +193,7 @@ class Cylinder(Shape):
 
 
 @dataclass(frozen=True)
-class Capsule(Shape):
+class Capsule(SpatialShape):
     """Cylinder as above with half a sphere of `radius` (m) on each end."""
 
     code: ClassVar[int | None] = CAPSULE

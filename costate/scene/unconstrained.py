@@ -5,6 +5,7 @@ inertia       I = tr(S) 1 - S,  S = L L^T,  L lower triangular with an exponenti
               log_cholesky = (log L00, log L11, log L22, L10, L20, L21).
               S is the second moment of the mass distribution. It is positive definite exactly if the principal
               moments of I are positive and keep the triangle inequality (Rucker & Wensing 2022).
+              In a plane only the moment about z counts, and it is exp(log_inertia).
 damping, stiffness, armature, friction, softness, dry_friction, kp, kd, gain, max_speed, shape_size, tie_length, tie_softness,
 coupling_softness:
               exp(log_...) where they are positive; zeros stay zero.
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from costate.scene.fields import Selection, select
-from costate.scene.inertia import to_matrix
+from costate.scene.inertia import lamina, to_matrix
 
 if TYPE_CHECKING:
     from costate.scene.params import Params
@@ -37,7 +38,8 @@ class Unconstrained:
 
     Attributes
     ----------
-    tensors : log_mass [*batch, n], log_cholesky [*batch, n, 6] of the n bodies with mass; log_damping, log_friction, ...
+    tensors : log_mass [*batch, n], log_cholesky [*batch, n, 6] (planar: log_inertia [*batch, n]) of the n bodies with mass;
+        log_damping, log_friction, ...
         [*batch, n] of the n positive entries, logit_restitution [*batch, n] of the n entries between 0 and 1; any other
         field under its own name and shape.
     """
@@ -50,7 +52,7 @@ class Unconstrained:
         self.tensors: dict[str, Tensor] = {}
         for field, index in self._index.items():
             value = _encode(params, field, index)
-            self.tensors[_key(field)] = value.clone(memory_format=torch.contiguous_format).requires_grad_()
+            self.tensors[self._key(field)] = value.clone(memory_format=torch.contiguous_format).requires_grad_()
 
     def leaves(self) -> list[Tensor]:
         """The leaf tensors, as an optimiser wants them."""
@@ -64,19 +66,19 @@ class Unconstrained:
         return f"Unconstrained({', '.join(f'{name} {tuple(t.shape)}' for name, t in self.tensors.items())})"
 
     def _decode(self, field: str, index: Tensor) -> Tensor:
-        leaf = self.tensors[_key(field)]
+        leaf = self.tensors[self._key(field)]
         if field == "inertia":
-            return _insert(self._base[field].detach(), index, _inertia(leaf), dim=-2)
+            rows = lamina(leaf.exp()) if self._base.model.planar else _inertia(leaf)
+            return _insert(self._base[field].detach(), index, rows, dim=-2)
         if field not in LOGARITHMIC and field != "restitution":
             return leaf
         value = _insert(_flat(self._base, field), index, leaf.exp() if field in LOGARITHMIC else leaf.sigmoid(), dim=-1)
         return value.reshape(value.shape[:-1] + self._base.model.field_shapes[field])
 
-
-def _key(field: str) -> str:
-    if field == "inertia":
-        return "log_cholesky"
-    return f"log_{field}" if field in LOGARITHMIC else "logit_restitution" if field == "restitution" else field
+    def _key(self, field: str) -> str:
+        if field == "inertia":
+            return "log_inertia" if self._base.model.planar else "log_cholesky"
+        return f"log_{field}" if field in LOGARITHMIC else "logit_restitution" if field == "restitution" else field
 
 
 def _index(params: Params, field: str) -> Tensor:
@@ -106,7 +108,8 @@ def _flat(params: Params, field: str) -> Tensor:
 
 def _encode(params: Params, field: str, index: Tensor) -> Tensor:
     if field == "inertia":
-        return _log_cholesky(params, params[field].detach().index_select(-2, index), index)
+        six = params[field].detach().index_select(-2, index)
+        return six[..., 2].log() if params.model.planar else _log_cholesky(params, six, index)
     if field not in LOGARITHMIC and field != "restitution":
         return params[field].detach()
     value = _flat(params, field).index_select(-1, index)

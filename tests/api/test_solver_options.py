@@ -45,9 +45,11 @@ def test_bad_options_are_refused(kind, options, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"solver": "PGS"}, TypeError, "solver must be a costate.PGS, got str"),
-        ({"solver": cs.PGS}, TypeError, "solver must be a costate.PGS, got type"),
+        ({"solver": "PGS"}, TypeError, "solver must be a costate.PGS or a costate.InteriorPoint, got str"),
+        ({"solver": cs.PGS}, TypeError, "solver must be a costate.PGS or a costate.InteriorPoint, got type"),
         ({"solver": None}, TypeError, "solver must be a costate.PGS"),
+        ({"solver": cs.InteriorPoint(), "gradient": "exact"}, ValueError, "gradient='exact' differentiates sweeps"),
+        ({"impacts": "never"}, ValueError, "impacts must be None or 'toi', got 'never'"),
         ({"contact": 0.1}, TypeError, "contact must be a costate.Contact, got float"),
         ({"gradient": "adjoint"}, ValueError, "gradient must be 'implicit' or 'exact', got 'adjoint'"),
         ({"gradient": None}, ValueError, "gradient must be 'implicit' or 'exact'"),
@@ -74,17 +76,20 @@ def test_options_are_immutable_and_compare_by_value():
 
 def test_the_engines_numbers():
     """In the order of the engine's own options; those left open depend on the precision."""
-    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1)
-    assert found == (20, 12, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1)
+    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1, None)
+    assert found == (20, 12, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1, 0, 0)
     assert all(type(x) is float for x in found)
     solver, contact = cs.PGS(30, 0, 1e-3, "square", "half-solved"), cs.Contact(0.02, 0.5, 1.0, 0.3)
-    found = engine_options(solver, contact, "exact", torch.float32, 0)
-    assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1, 0)
-    assert engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7)[7:] == (6, 1, 1e-5, 1e-7, 0, 7)
-    assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0)[2] == 1e-5
+    found = engine_options(solver, contact, "exact", torch.float32, 0, None)
+    assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1, 0, 0, 0)
+    found = engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7, "toi")
+    assert found[7:] == (6, 1, 1e-5, 1e-7, 0, 7, 0, 8)
+    found = engine_options(cs.InteriorPoint(30, cone=8), contact, "implicit", torch.float64, 1, None)
+    assert found == (30, 0, 1e-10, 0.02, 0.5, 1.0, 0.3, 8, 0, 1e-9, 1e-10, -1, 1, 1, 0)
+    assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0, None)[2] == 1e-5
 
 
-CHANGED = {"solver": cs.PGS(40, cone=8), "contact": cs.Contact(recovery=0.5), "gradient": "exact", "project": 2}
+CHANGED = {"solver": cs.PGS(40, cone=8), "contact": cs.Contact(recovery=0.5), "gradient": "exact", "project": 2, "impacts": "toi"}
 REMAKE = {"pickle": lambda x: pickle.loads(pickle.dumps(x)), "deepcopy": copy.deepcopy, "copy": copy.copy}
 
 
@@ -100,8 +105,8 @@ def test_a_copy_has_the_same_options(remake):
 def test_repr_and_properties():
     plain, sim = cs.Simulator(model()), cs.Simulator(model(), **CHANGED)
     assert (plain.solver, plain.contact, plain.gradient, plain.project) == (cs.PGS(), cs.Contact(), "implicit", 1)
-    assert not any(word in repr(plain) for word in ("PGS", "gradient", "project"))
-    assert repr(sim).endswith(f"solver={sim.solver!r}, contact={sim.contact!r}, gradient='exact', project=2)")
+    assert not any(word in repr(plain) for word in ("PGS", "gradient", "project", "impacts"))
+    assert repr(sim).endswith(f"solver={sim.solver!r}, contact={sim.contact!r}, gradient='exact', project=2, impacts='toi')")
     assert "iterations=40" in repr(sim) and "recovery=0.5" in repr(sim)
     for name, value in CHANGED.items():
         with pytest.raises(AttributeError, match=name):

@@ -15,9 +15,11 @@ using namespace costate;
 struct Asked {
   double iterations = 15, polish = 2, tolerance = 1e-10, margin = 0.01, recovery = 0.2, push_speed = 0.5, bounce_speed = 0.1;
   double cone = 0, exact = 0, relative_softness = 1e-9, absolute_softness = 1e-10, form = -1, project = 1;
-  Options read() const {
+  double method = kRounds, impacts = 0;
+  Options read(const Tree& tree = Tree{}) const {
     return read_options({iterations, polish, tolerance, margin, recovery, push_speed, bounce_speed, cone, exact,
-                         relative_softness, absolute_softness, form, project});
+                         relative_softness, absolute_softness, form, project, method, impacts},
+                        tree);
   }
 };
 

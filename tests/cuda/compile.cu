@@ -30,6 +30,7 @@
 #include "../../core/ops/collide/manifold.h"
 #include "../../core/ops/collide/plane_solid.h"
 #include "../../core/ops/collide/point_plane.h"
+#include "../../core/ops/collide/polygon.h"
 #include "../../core/ops/collide/sat.h"
 #include "../../core/ops/collide/segments.h"
 #include "../../core/ops/collide/solid.h"
@@ -39,7 +40,10 @@
 #include "../../core/ops/distance.h"
 #include "../../core/ops/equality.h"
 #include "../../core/ops/equality_factor.h"
+#include "../../core/ops/fall.h"
+#include "../../core/ops/flight.h"
 #include "../../core/ops/friction.h"
+#include "../../core/ops/impact.h"
 #include "../../core/ops/inertia.h"
 #include "../../core/ops/integrate.h"
 #include "../../core/ops/inverse_dynamics.h"
@@ -70,6 +74,7 @@
 #include "../../core/ops/ties.h"
 #include "../../core/ops/velocity.h"
 #include "../../core/query.h"
+#include "../../core/split.h"
 #include "../../core/step.h"
 
 // A using-directive at global scope would make the sqrt in CUDA's own headers ambiguous, which come last on the host side
@@ -120,6 +125,18 @@ template <class T> __global__ void step_kernel(Call<T> c) {
   step_adj(c.t, m.th, m.tr, m.rw, c.o, m.in, v_next, m.y_bar, m.y_bar + c.t.nv, m.bar, m.rb, m.th_bar, m.in_bar);
   normalise_adj(c.t, m.in.q, m.in_bar.q, m.y);
   tangent_bars(c.t, m.in.q, m.y, m.in_bar.q);
+}
+
+template <class T> __global__ void split_kernel(Call<T> c) {
+  Mine<T> m(c);
+  if (!m.real) return;
+  Arena<T> arena{c.scratch + c.worlds * c.stride + (blockIdx.x * blockDim.x + threadIdx.x) * c.stride, 0};
+  Split<T> s = split_map(c.t, c.o, true, arena);
+  split_step(c.t, m.th, m.tr, m.rw, c.o, m.in, m.y, m.y + c.t.nq, s);
+  auto show = [&](int) {
+    for (int i = 0; i < m.rw.count[0]; i++) m.rb.impulse[i] = zero3<T>();
+  };
+  split_step_adj(c.t, m.th, m.tr, m.rw, c.o, m.in, m.y_bar, m.y_bar + c.t.nv, m.bar, m.rb, m.th_bar, m.in_bar, s, show);
 }
 
 template <class T> __global__ void acceleration_kernel(Call<T> c) {
@@ -181,6 +198,7 @@ template <class T> __global__ void manifold_kernel(Call<T> c) {
 
 #define INSTANTIATE(T)                                      \
   template __global__ void step_kernel<T>(Call<T>);         \
+  template __global__ void split_kernel<T>(Call<T>);        \
   template __global__ void acceleration_kernel<T>(Call<T>); \
   template __global__ void poses_kernel<T>(Call<T>);        \
   template __global__ void mass_matrix_kernel<T>(Call<T>);  \

@@ -8,6 +8,7 @@
 #include "feature.h"
 #include "field.h"
 #include "plane_solid.h"
+#include "polygon.h"
 #include "vertices.h"
 
 CS_BEGIN
@@ -106,13 +107,13 @@ template <class T> CS_FN int choose_lane(const Tree& t, const Params<T>& th, con
   Solid g_a = solid(t, th, rw, a, l, shift, x_a);
   // a world that went wrong has no features: where NaN is, nothing could be looked up
   if (!finite(pose_sum(g_a) + pose_sum(g_b) + reach)) return 0;
-  if (type == kPlane) return choose_plane(g_a, g_b, reach, out);
+  if (type == kPlane) return t.planar ? choose_line(g_a, g_b, reach, out) : choose_plane(g_a, g_b, reach, out);
   if (type == kField) {
     const T* heights = th.height + t.height_adr[a];
     auto height = [&](int id) { return double(lane(heights[id], l)); };
     return choose_field(FieldGrid{t.field_nx[a], t.field_ny[a], g_a.size, g_a.p, g_a.R}, height, g_b, reach, out);
   }
-  return choose_convex(g_a, g_b, reach, out);
+  return t.planar ? choose_polygon(g_a, g_b, reach, out) : choose_convex(g_a, g_b, reach, out);
 }
 
 // no adjoint: chooses.   features of the next candidates, in lanes where the pair is near; returns how many points the fullest lane has, at most `room`

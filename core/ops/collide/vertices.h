@@ -4,6 +4,8 @@
 //   sphere     0 the centre;   capsule  0 (0, 0, half), 1 (0, 0, -half); both with a radius around them
 //   box        bits of the number: x, y, z negative
 //   cylinder   k and 16 + k: (r cos(k pi/8), r sin(k pi/8), +half and -half), k < 16;   32 and 33: centres of the rims
+//   rectangle  (+, +), (-, +), (-, -), (+, -) of its half sizes;   polygon  its own list; of both, n + k is k raised along z by 1: the face
+//              (k, l, n + l) stands on the edge from k to l
 //   hull       its own list;   field  i ny + j: x = size.x (2 i/(nx - 1) - 1), y the same with j, z its height
 // linear in sizes, hull vertices and heights
 #pragma once
@@ -23,11 +25,15 @@ CS_FN double rim_cos(int k) {
 // no adjoint: a constant.   from -1 to 1 in n - 1 steps, both ends exactly
 CS_FN double grid_place(int i, int n) { return double(2 * i - (n - 1)) / double(n - 1); }
 
+// no adjoint: a constant.   sign of x of a rectangle's corner
+CS_FN int rectangle_x(int id) { return (id & 3) == 1 || (id & 3) == 2 ? -1 : 1; }
+
 // size_vertex: of shapes that their size describes: all but hulls and fields
 template <class T> CS_FN Vec3<T> size_vertex(int type, Vec3<T> size, int id) {
   using E = ElementOf<T>;
   if (type == kPlane) return {T(E(id == 1)), T(E(id == 2)), T(0)};
   if (type == kCapsule) return {T(0), T(0), T(E(id & 1 ? -1 : 1)) * size.y};
+  if (type == kRectangle) return {T(E(rectangle_x(id))) * size.x, T(E(id & 2 ? -1 : 1)) * size.y, T(E(id >= 4))};
   if (type == kBox) return {T(E(id & 1 ? -1 : 1)) * size.x, T(E(id & 2 ? -1 : 1)) * size.y, T(E(id & 4 ? -1 : 1)) * size.z};
   if (type != kCylinder) return zero3<T>();
   if (id >= 2 * kRimSides) return {T(0), T(0), T(E(id & 1 ? -1 : 1)) * size.y};
@@ -38,6 +44,7 @@ template <class T> CS_FN void size_vertex_adj(int type, int id, Vec3<T> x_bar, V
   using E = ElementOf<T>;
   T up = T(E(id & 1 ? -1 : 1));
   if (type == kCapsule) size_bar.y = fma(up, x_bar.z, size_bar.y);
+  if (type == kRectangle) size_bar += Vec3<T>{T(E(rectangle_x(id))) * x_bar.x, T(E(id & 2 ? -1 : 1)) * x_bar.y, T(0)};
   if (type == kBox) size_bar += Vec3<T>{up * x_bar.x, T(E(id & 2 ? -1 : 1)) * x_bar.y, T(E(id & 4 ? -1 : 1)) * x_bar.z};
   if (type != kCylinder) return;
   if (id >= 2 * kRimSides) {
@@ -52,6 +59,11 @@ template <class T> CS_FN Vec3<T> shape_vertex(const Tree& t, const Params<T>& th
   using E = ElementOf<T>;
   int type = t.shape_type[s];
   if (type == kHull) return th.hull_vertex[t.hull_adr[s] + id];
+  if (type == kPolygon) {
+    int n = t.solid_n[3 * s], k = id < n ? id : id - n;
+    Vec3<T> x = th.hull_vertex[t.hull_adr[s] + k];
+    return {x.x, x.y, T(E(id >= n))};
+  }
   Vec3<T> size = th.shape_size[s];
   if (type != kField) return size_vertex(type, size, id);
   int nx = t.field_nx[s], ny = t.field_ny[s];
@@ -63,6 +75,11 @@ CS_FN void shape_vertex_adj(const Tree& t, const Params<T>&, int s, int id, Vec3
   using E = ElementOf<T>;
   if (!th_bar.shape_size) return;
   int type = t.shape_type[s];
+  if (type == kPolygon) {
+    int n = t.solid_n[3 * s];
+    th_bar.hull_vertex[t.hull_adr[s] + (id < n ? id : id - n)] += Vec3<T>{x_bar.x, x_bar.y, T(0)};
+    return;
+  }
   if (type == kHull) {
     th_bar.hull_vertex[t.hull_adr[s] + id] += x_bar;
     return;
