@@ -1,5 +1,6 @@
 """costate: a differentiable physics engine. Steps of thousands of worlds at once, with exact reverse-mode gradients."""
 
+from costate import render
 from costate._native.cpu import get_num_threads, instruction_set, set_num_threads
 from costate.distance import Distance, distance
 from costate.dynamics import (
@@ -54,5 +55,5 @@ __all__ = [
     "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status",
     "Trajectory", "Unconstrained",
     "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
-    "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "set_num_threads",
+    "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render", "set_num_threads",
 ]  # fmt: skip

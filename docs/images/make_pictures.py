@@ -4,6 +4,7 @@ worlds.png: a double pendulum let go from every pair of angles on a grid. Each p
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
 identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png, pile.png: what examples draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
+chain.png: a ball that flies against a chain (guide/drawing.md).
 linkage.png: a four-bar, the curve of a point of its coupler, and how far its loop is open (guide/constraints.md).
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 
 import costate as cs
+import costate.render
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -28,6 +30,7 @@ from matplotlib.collections import LineCollection
 HERE = Path(__file__).parent
 GRID, STEPS, DT = 180, 400, 0.005
 INK = "#22313f"
+CHAIN_TIMES = (0.0, 0.3, 0.45, 0.6, 0.9)  # s
 
 
 def double_pendulum() -> cs.Model:
@@ -213,10 +216,38 @@ def linkage_picture() -> None:
     shrink(HERE / "linkage.png")
 
 
+def chain() -> cs.Model:
+    """That of the guide: five plates that hang on a beam, and a ball."""
+    scene = cs.Scene(planar=True)
+    scene.add_ground(friction=0.6)
+    scene.add_shape(cs.Rectangle((0.3, 0.05), pos=(0.0, 2.05)), name="beam")
+    parent, place = None, (0.0, 2.0)
+    for i in range(5):
+        plate = cs.Rectangle((0.04, 0.16), mass=0.3, pos=(0.0, -0.15), restitution=0.3)
+        parent = scene.add_body(f"plate{i}", parent=parent, joint=cs.Revolute(damping=0.01), pos=place, shapes=plate)
+        place = (0.0, -0.3)
+    scene.add_body("ball", pos=(-1.6, 1.0), shapes=cs.Circle(0.15, mass=1.0, friction=0.4, restitution=0.3))
+    scene.exclude("plate0", "world")
+    return scene.build()
+
+
+def chain_picture() -> None:
+    """A few instants side by side."""
+    sim = cs.Simulator(chain(), dt=0.01)
+    start = sim.initial_state()
+    start.v[-3:] = torch.tensor([4.0, 2.0, -3.0])
+    traj = sim.rollout(start, steps=150)
+    figure = cs.render.strip(sim.model, traj, CHAIN_TIMES, dt=sim.dt, trail=0.3, trail_of=["ball"], width=10.8)
+    figure.savefig(HERE / "chain.png", dpi=110, pil_kwargs={"optimize": True})
+    plt.close(figure)
+    shrink(HERE / "chain.png")
+
+
 if __name__ == "__main__":
     worlds_picture()
     hits_picture()
     linkage_picture()
+    chain_picture()
     example_picture("identify_pendulum")
     example_picture("throw_ball")
     example_picture("servo_robots", "servo_arm", "servo_quadruped")
