@@ -17,6 +17,7 @@ from costate.dynamics import (
     project,
 )
 from costate.info import Constraints, Contacts, Info, Rows, Status
+from costate.lcp import LCPError, LCPSolution, lcp
 from costate.ray import Rays, ray_cast
 from costate.report import GradientReport
 from costate.scene import (
@@ -51,9 +52,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PGS", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid", "Fixed",
-    "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "Model", "Params", "Planar",
+    "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "LCPError", "LCPSolution", "Model", "Params", "Planar",
     "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status",
     "Trajectory", "Unconstrained",
     "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
-    "inverse_dynamics", "kinematics", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render", "set_num_threads",
+    "inverse_dynamics", "kinematics", "lcp", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render", "set_num_threads",
 ]  # fmt: skip

@@ -115,7 +115,9 @@ template <class E> inline bool params_ok(const Tree& t, const std::vector<int>& 
   };
   auto norm2 = [](auto v) { return double(v.x) * v.x + double(v.y) * v.y + double(v.z) * v.z; };
   for (int b = 0; b < t.nb; b++) {
-    if (massless[b] ? !nothing(p.mass[b], p.inertia[b]) : !(p.mass[b] > 0) || !(t.planar ? p.inertia[b].zz > 0 : inertia_ok(p.inertia[b], slack))) return false;
+    if (massless[b] ? !nothing(p.mass[b], p.inertia[b])
+                    : !(p.mass[b] > 0) || !(t.planar ? p.inertia[b].zz > 0 : inertia_ok(p.inertia[b], slack)))
+      return false;
     if (!(norm2(p.joint_quat[b]) + double(p.joint_quat[b].w) * p.joint_quat[b].w > kTiny2)) return false;
     bool axis = t.joint[b] == kRevolute || t.joint[b] == kPrismatic;
     if ((axis && !(norm2(p.joint_axis[b]) > kTiny2)) || p.stiffness[b] < 0) return false;

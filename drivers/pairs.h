@@ -11,8 +11,9 @@
 
 namespace costate {
 
-// With more pairs of lone bodies than this all contacts share one group: slots of many groups are rarely full in all lanes. And worlds run one
-// by one: with 10 boxes the factors of 8 lanes, each with its own contacts, took 4 times as long as those of 8 worlds. Robots keep to themselves
+// With more pairs of lone bodies than this, or of bodies that constraints tie together, all contacts share one group: slots of many groups are
+// rarely full in all lanes. And worlds of lone bodies run one by one: with 10 boxes the factors of 8 lanes, each with its own contacts, took 4 times
+// as long as those of 8 worlds. Robots keep to themselves
 constexpr int kMostGroups = 8;
 // Contacts of one world, unless the user says otherwise: of a robot, and per tree where there are many
 constexpr int kMaxContacts = 48, kContactsPerTree = 12;
@@ -23,24 +24,26 @@ struct PairTables {
   std::vector<int> a, b, first, group, shown;  // shown: the pair of the user's list
   std::vector<int> partner_adr, partner;
   int nk = 0, n_groups = 0, most_points = 0;
-  bool many = false;  // more pairs of lone bodies than groups
+  bool many = false, alone = false;  // all in one group; many lone bodies
 
   // order: a plane or field comes first; pairs of the same two trees are neighbours, in the order of their first pair.   lone: of each shape, whether
-  // its tree is one body, or the world; one_group: < 0 chosen
+  // its tree is one body that nothing ties to another, or the world; tied: whether something does; one_group: < 0 chosen
   void fill(const std::vector<int>& pair_a, const std::vector<int>& pair_b, const std::vector<int>& type,
-            const std::vector<int>& tree, const std::vector<int>& lone, int one_group) {
+            const std::vector<int>& tree, const std::vector<int>& lone, const std::vector<int>& tied, int one_group) {
     std::map<std::pair<int, int>, int> known;
     std::vector<int> key(pair_a.size()), order(pair_a.size());
     std::vector<int> side_a = pair_a, side_b = pair_b;
-    int loose = 0;
+    int loose = 0, held = 0;
     for (size_t p = 0; p < key.size(); p++) {
       auto flat = [&](int s) { return type[s] == kPlane || type[s] == kField; };
       if (flat(side_b[p])) std::swap(side_a[p], side_b[p]);
       auto trees = std::make_pair(tree[side_a[p]], tree[side_b[p]]);  // in this order: x_a and x_b count from these trees
       auto at = known.insert({trees, int(known.size())});
       key[p] = at.first->second, loose += at.second && lone[side_a[p]] && lone[side_b[p]];
+      held += at.second && (tied[side_a[p]] || tied[side_b[p]]);
     }
-    many = one_group >= 0 ? one_group : loose > kMostGroups;
+    alone = one_group >= 0 ? one_group : loose > kMostGroups;
+    many = alone || (one_group < 0 && held > kMostGroups);
     n_groups = many ? 1 : int(known.size());
     std::iota(order.begin(), order.end(), 0);
     if (!many) std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return key[i] < key[j]; });

@@ -199,12 +199,14 @@ struct TreeStorage {
   int tree_dofs(int tree) const { return tree < 0 ? 0 : tree_adr[tree + 1] - tree_adr[tree]; }
 
   void fill_pairs() {
-    std::vector<int> tree, lone;
+    std::vector<int> tree, lone, tied;
     for (size_t i = 0; i < s.shape_body.size(); i++) {
       int r = tree_of_shape(int(i));
-      tree.push_back(r), lone.push_back(r < 0 || tree_body_adr[r + 1] - tree_body_adr[r] == 1);
+      bool held = false;
+      for (size_t b = 0; r >= 0 && b < root.size(); b++) held |= root[b] != r && joined[b] == joined[r];
+      tree.push_back(r), tied.push_back(held), lone.push_back(r < 0 || (tree_body_adr[r + 1] - tree_body_adr[r] == 1 && !held));
     }
-    pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree, lone, s.one_group);
+    pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree, lone, tied, s.one_group);
     solids.fill(s.shape_type, s.shapes);
     std::vector<int> moving = tree;
     std::sort(moving.begin(), moving.end());
@@ -288,7 +290,7 @@ struct TreeStorage {
     t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
     t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
     t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
-    t.alone = large || pairs.many;
+    t.alone = large || pairs.alone;
     t.tree_adr = tree_adr.data(), t.tree_dof = tree_dof.data();
     t.tree_body_adr = tree_body_adr.data(), t.tree_body = tree_body.data();
   }
