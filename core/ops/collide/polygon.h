@@ -18,6 +18,9 @@ CS_BEGIN
 // Sine from which on two axes that are equally good count as different ones: the first one clockwise is taken, which is the
 // same axis if a and b change places
 constexpr double kOtherWay = 1e-6;
+// How much further apart two points must be than their normals lean towards each other over the gap: else they are one point,
+// seen from far away
+constexpr double kLean = 2;
 
 // A pair, and lengths that count as nothing within a and within b; edges that are not longer than `least` have no direction
 struct FlatPair {
@@ -125,8 +128,8 @@ CS_OP Side best_side(const FlatPair& p, Vec3<double> d) {
   return best;
 }
 
-// no adjoint: chooses.   the edge at vertex v, the furthest along d, that looks most along d, and the cosine; -2 if there is
-// none. It is the one that falls off less: cosines do not tell two flat ones apart
+// no adjoint: chooses.   the edge at vertex v, the furthest along d, that looks most along d: the one that falls off less.
+// Returns the sine of that, negative, -2 if there is none: cosines would not tell two flat ones apart
 CS_FN double edge_at(const FlatPair& p, int of, int v, Vec3<double> d, int& v0, int& v1) {
   const Solid& s = solid_of(p, of);
   double most = -2;
@@ -137,14 +140,15 @@ CS_FN double edge_at(const FlatPair& p, int of, int v, Vec3<double> d, int& v0, 
     double fall = dot(d, e) / sqrt(dot(e, e));
     if (fall > most + kTie) most = fall, v0 = step > 0 ? v : u, v1 = step > 0 ? u : v;
   }
-  return most > -2 ? dot(d, edge_normal(s, v0, v1)) : -2;
+  return most;
 }
 
-// A vertex over the other's edge. corner: of the side itself; u of the contact point along the side, z of the vertex above it;
-// the gap of a corner is measured across the incident edge
+// A vertex over the other's edge. corner: of the side itself; u along the side, z above it; gap and normal, out of the side, of a
+// corner are measured across the incident edge
 struct Mark {
   int corner, v;
   double u, z, gap;
+  Vec3<double> n;
 };
 
 // no adjoint: chooses.   ends of what a side and the edge (i0, i1) that lies on it have in common, at most 4: of two in one
@@ -154,50 +158,61 @@ CS_FN int find_marks(const FlatPair& p, const Side& y, int& i0, int& i1, bool& f
   Vec3<double> o = f.x[y.v0], t = {-y.n.y, y.n.x, 0.0};
   double length = dot(t, f.x[y.v1] - o), slack = kInside * p.p.size;
   i0 = i1 = y.low;
-  double c = edge_at(p, 1 - y.of, y.low, -y.n, i0, i1);
+  edge_at(p, 1 - y.of, y.low, -y.n, i0, i1);
   if (i0 != i1) lengthen(g, p.own[1 - y.of], i0, i1);
   int n = 0, id[2] = {i0, i1};
   double u[2];
   for (int k = 0; k < 2; k++) {
     u[k] = dot(t, g.x[id[k]] - o);
     double z = dot(y.n, g.x[id[k]] - o);
-    if (u[k] > -slack && u[k] < length + slack && (k == 0 || i0 != i1)) mark[n++] = {0, id[k], u[k], z, z - g.r};
+    if (u[k] > -slack && u[k] < length + slack && (k == 0 || i0 != i1)) mark[n++] = {0, id[k], u[k], z, z - g.r, y.n};
   }
   flat = false;
-  if (i0 == i1 || !(c > 0) || 1 - c * c >= kSteepest * kSteepest) return n;
+  if (i0 == i1) return n;
   Vec3<double> m = edge_normal(g, i0, i1);
-  c = -dot(m, y.n), flat = abs(m.x * y.n.y - m.y * y.n.x) <= kAlongSide;
+  double c = -dot(m, y.n), sine = abs(m.x * y.n.y - m.y * y.n.x);
+  if (!(c > 0) || sine >= kSteepest) return n;
+  flat = sine <= kAlongSide;
   for (int k = 0; k < 2; k++) {
     double at = k ? length : 0, gap = dot(m, f.x[k ? y.v1 : y.v0] - g.x[i0]);
     // edges run against each other: (i0, i1) is passed from u[0] down to u[1]
-    if (at < u[0] + slack && at > u[1] - slack) mark[n++] = {1, k ? y.v1 : y.v0, at - gap * dot(m, t), gap / c, gap};
+    if (at < u[0] + slack && at > u[1] - slack) mark[n++] = {1, k ? y.v1 : y.v0, at, gap / c, gap, -m};
   }
   return n;
 }
 
-// no adjoint: chooses.   features on a side. n = 1: out[0] is there, with gap, at x; n = 0: it is the deepest mark, if that is
-// not above `highest`. Returns how many, 0 if there is none
-CS_OP int side_features(const FlatPair& p, const Side& y, int n, double gap, Vec3<double> x, double highest, Feature* out) {
+// A contact that is there already; n points out of the side
+struct Known {
+  double gap;
+  Vec3<double> x, n;
+};
+
+// no adjoint: chooses.   features on a side. first: out[0] is there already; else it is the deepest mark, if that is not above
+// `highest`. Returns how many, 0 if there is none
+CS_OP int side_features(const FlatPair& p, const Side& y, const Known* first, double highest, Feature* out) {
   const Solid &f = solid_of(p, y.of), &g = solid_of(p, 1 - y.of);
   Mark mark[4];
   int i0, i1, best = -1;
   bool flat;
   int found = find_marks(p, y, i0, i1, flat, mark);
   auto feature = [&](const Mark& k) { return k.corner ? on_edge(g, i0, i1, k.v, 1 - y.of) : on_edge(f, y.v0, y.v1, k.v, y.of); };
-  double u = dot(Vec3<double>{-y.n.y, y.n.x, 0.0}, x - f.x[y.v0]), z = highest;
-  if (n == 0) {
+  double u, gap, z = highest;
+  Vec3<double> n;
+  if (first) {
+    u = dot(Vec3<double>{-y.n.y, y.n.x, 0.0}, first->x - f.x[y.v0]), gap = first->gap, n = first->n;
+  } else {
     for (int i = 0; i < found; i++) {
       bool same = !mark[i].corner || (flat && abs(mark[i].z - mark[i].gap) <= p.p.tie);  // else its gap is that of another normal
       if (same && mark[i].z <= z) best = i, z = mark[i].z - p.p.tie;
     }
     if (best < 0) return 0;
-    out[0] = feature(mark[best]), u = mark[best].u, gap = mark[best].gap;
+    out[0] = feature(mark[best]), u = mark[best].u, gap = mark[best].gap, n = mark[best].n;
   }
   double most = kTogether * p.p.size;
   best = -1;
   for (int i = 0; i < found; i++) {
-    double far = abs(mark[i].u - u);
-    if (!(mark[i].gap < p.p.reach) || mark[i].gap - gap > kSteepest * far) continue;
+    double far = abs(mark[i].u - u), lean = mark[i].gap * (mark[i].n.x * n.y - mark[i].n.y * n.x);
+    if (!(mark[i].gap < p.p.reach) || mark[i].gap - gap > kSteepest * far || far <= kLean * abs(lean)) continue;
     if (far > most * (1 + kSameMeasure)) most = far, best = i;
   }
   if (best < 0) return 1;
@@ -261,11 +276,12 @@ CS_OP int corner_features(const FlatPair& p, const Nearest& y, double length, Fe
   out[0] = {kSegments, 0, {i, i, j, j, -1, -1, -1}};
   if (a.n == 1 || b.n == 1) return 1;
   Vec3<double> n = (1 / length) * (b.x[j] - a.x[i]);
-  double cos_a = edge_at(p, 0, i, n, e[0], e[1]), cos_b = edge_at(p, 1, j, -n, e[2], e[3]);
-  if (max(cos_a, cos_b) < kNearFace) return 1;
-  bool of_b = cos_b > cos_a + kSameMeasure;
+  double fall_a = edge_at(p, 0, i, n, e[0], e[1]), fall_b = edge_at(p, 1, j, -n, e[2], e[3]), fall = max(fall_a, fall_b);
+  if (fall * fall > 1 - kNearFace * kNearFace) return 1;
+  bool of_b = fall_b > fall_a + kTie;
   Side s = of_b ? make_side(p, 1, e[2], e[3], i) : make_side(p, 0, e[0], e[1], j);
-  return side_features(p, s, 1, length, 0.5 * (a.x[i] + b.x[j]), 0, out);
+  Known first = {length, 0.5 * (a.x[i] + b.x[j]), of_b ? -n : n};
+  return side_features(p, s, &first, 0, out);
 }
 
 // no adjoint: chooses.   features of two planar shapes, of which one at least has edges, at most 2; returns how many, 0 if they
@@ -285,7 +301,7 @@ CS_OP int choose_polygon(const Solid& a, const Solid& b, double reach, Feature o
   if (y.v0 < 0 || !(y.s - r <= reach)) return 0;
   bool apart = y.s > tie;
   y = make_side(p, y.of, y.v0, y.v1, y.low);
-  int n = side_features(p, y, 0, 0, zero3<double>(), y.s + 2 * tie, out);
+  int n = side_features(p, y, nullptr, y.s + 2 * tie, out);
   if (n > 0) return n;
   int end = y.v0;
   nearest_end(p, y, end);
@@ -299,7 +315,8 @@ CS_OP int choose_polygon(const Solid& a, const Solid& b, double reach, Feature o
       return corner_features(p, c, length, out);
   }
   out[0] = on_edge(solid_of(p, y.of), y.v0, y.v1, y.low, y.of);
-  return side_features(p, y, 1, y.s - r, solid_of(p, 1 - y.of).x[y.low], 0, out);
+  Known first = {y.s - r, solid_of(p, 1 - y.of).x[y.low], y.n};
+  return side_features(p, y, &first, 0, out);
 }
 
 // no adjoint: chooses.   vertices in which a planar shape touches a half plane or is nearer than reach: the lowest, and the
@@ -309,16 +326,16 @@ CS_OP int choose_line(const Solid& plane, const Solid& g, double reach, Feature 
   columns(plane.R, tx, ty, n);
   Ball ball = solid_ball(g);
   double place = kFarRounding * sqrt(dot(ball.c, ball.c)), tie = (kTie + g.rounding) * ball.r + place;
-  double own = (kNearRounding + g.rounding) * ball.r + place, lowest = 1e300, least = 1e300;
+  double own = (kNearRounding + g.rounding) * ball.r + place, least = 1e300;
   auto gap = [&](int i) { return dot(n, g.x[i] - plane.p) - g.r; };
   int low = 0, first = -1, second = -1;
-  for (int i = 0; i < g.n; i++) lowest = min(lowest, gap(i));
-  if (!(lowest < reach)) return 0;
-  while (low + 1 < g.n && !(gap(low) <= lowest + tie)) low++;
+  for (int i = 1; i < g.n; i++)
+    if (gap(i) < gap(low)) low = i;
+  if (!(gap(low) < reach)) return 0;
   for (int step = 1; step >= -1; step -= 2) {
     int u = neighbour(g, low, step, own), v0 = step > 0 ? low : u, v1 = step > 0 ? u : low;
     if (u == low) continue;
-    lengthen(g, own, v0, v1);  // at both ends: `low` may lie between them
+    lengthen(g, own, v0, v1);  // at both ends: `low` may lie between them, and rounding decides which of them it is
     bool down = gap(v1) < gap(v0) - tie;
     int from = down ? v1 : v0, to = down ? v0 : v1;
     Vec3<double> d = g.x[to] - g.x[from];

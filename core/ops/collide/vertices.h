@@ -5,7 +5,7 @@
 //   box        bits of the number: x, y, z negative
 //   cylinder   k and 16 + k: (r cos(k pi/8), r sin(k pi/8), +half and -half), k < 16;   32 and 33: centres of the rims
 //   rectangle  (+, +), (-, +), (-, -), (+, -) of its half sizes;   polygon  its own list; of both, n + k is k raised along z by 1: the face
-//              (k, l, n + l) stands on the edge from k to l
+//              (k, l, n + k) stands on the edge from k to l
 //   hull       its own list;   field  i ny + j: x = size.x (2 i/(nx - 1) - 1), y the same with j, z its height
 // linear in sizes, hull vertices and heights
 #pragma once
