@@ -79,10 +79,10 @@ template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Tra
   motion(t, th, tr, in, tr.tau);
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
-  if (constrained(t)) constrain(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h, in.reach, in.split}, o, v_next);
-  if (t.ne) project(t, th, tr, rw.eq, in.h, o.project, v_next);
+  if (constrained(t)) constrain(t, th, tr, rw, row_inputs(in), o, v_next);
+  if (t.ne) project(t, th, tr, rw.eq, in.h, in.split ? in.full : in.h, o.project, v_next);
   bool falls = o.impacts && constrained(t);
-  if (falls) flight_rate(t, th, tr, rw, in.h, v_next);
+  if (falls) flight_rate(t, th, tr, rw, in, v_next);
   integrate(t, tr.q, in.h, falls ? rw.rate : v_next, q_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
@@ -96,11 +96,11 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
   T* u = bar.u;
   if (t.ne) {
     equality_bars_clear(t, rb.eq);
-    project_adj(t, th, tr, rw, in.h, o.project, v_next_bar, rb, bar, th_bar, in_bar.h);
+    project_adj(t, th, tr, rw, in.h, in.split ? in.full : in.h, o.project, v_next_bar, rb, bar, th_bar, in_bar.h, in_bar.full);
     if (o.project) v_next = rw.eq.v;  // before the projection
   }
   if (constrained(t)) {
-    constrain_adj(t, th, tr, rw, RowInputs<T>{in.v, in.u, in.h, in.reach, in.split}, o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
+    constrain_adj(t, th, tr, rw, row_inputs(in), o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
     // from here on a is the acceleration with contact
     for (int d = 0; d < t.nv; d++) u[d] = rb.u[d], tr.acc[d] += rw.dv[d] / in.h, rw.dv[d] = T(0);
   } else {
@@ -115,6 +115,7 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
   motion_adj(t, th, tr, in, bar, th_bar, in_bar);
   actuate_adj(t, th, tr.q, in.u, in.h, bar.u, bar.D, th_bar, bar.q, in_bar.u, in_bar.h);
   for (int d = 0; d < t.nv; d++) in_bar.q[d] += bar.q[d];
+  if (!in.split) in_bar.h += in_bar.full, in_bar.full = T(0);
 }
 
 CS_END

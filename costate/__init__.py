@@ -51,10 +51,11 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid", "Fixed",
-    "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "LCPError", "LCPSolution", "Model", "Params", "Planar",
-    "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows", "Scene", "Simulator", "Sphere", "State", "Status",
-    "Trajectory", "Unconstrained",
+    "PGS", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid",
+    "Fixed", "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "LCPError",
+    "LCPSolution", "Model", "Params", "Planar", "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows",
+    "Scene", "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained",
     "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
-    "inverse_dynamics", "kinematics", "lcp", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render", "set_num_threads",
+    "inverse_dynamics", "kinematics", "lcp", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render",
+    "set_num_threads",
 ]  # fmt: skip

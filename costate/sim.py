@@ -55,7 +55,7 @@ class Simulator:
     project : Newton steps that put the end of every step back on its constraints, differentiably; 0 leaves their errors to
         `contact.recovery`. Constraints with softness are not projected; models without constraints pay nothing.
     impacts : None: an impact takes place at the start of the step that it falls into. "toi": the step is split at the time
-        of impact, up to 8 times: elastic bounces keep their energy, fast bodies do not tunnel, and gradients know the time.
+        of impact, up to 32 times: elastic bounces keep their energy, fast bodies do not tunnel, and gradients know the time.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ Options = tuple[float, ...]  # as the engine takes them: 15 numbers, in the orde
 
 _GRADIENTS = {"implicit": 0, "exact": 1}
 _ROUNDS, _INTERIOR = 0, 1  # Method of core/data/options.h
-_MOST_IMPACTS = {None: 0, "toi": 8}  # within one step
+_MOST_IMPACTS = {None: 0, "toi": 32}  # within one step
 _FORMS = {None: -1, "dense": 0, "half-solved": 1}
 _CONES = {"disc": 0.0, "square": 4.5}
 _MOST_PROJECTIONS = 100
@@ -72,7 +72,7 @@ class InteriorPoint:
         friction has one direction, and this does not count.
     """
 
-    iterations: int = 50
+    iterations: int = 100
     tolerance: float | None = None
     cone: int = 4
 

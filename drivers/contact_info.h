@@ -18,7 +18,8 @@ template <class T> struct StatusSum {
       most(x[l][4], lane(s.penetration, l)), most(x[l][7], lane(s.wanted, l));
       most(x[l][8], lane(s.drift, l)), most(x[l][9], lane(s.contradiction, l));
       x[l][10] += lane(s.impacts, l);
-      x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)), x[l][6] += E((!solved || t.large) && !o.exact);
+      x[l][1] += E(!solved), x[l][5] += E(lane(s.wanted, l) > E(t.max_contacts)),
+          x[l][6] += E((!solved || t.large) && !o.exact && o.method == kRounds);
     }
   }
   void store(const Array<ElementOf<T>>& a, Group g) const {

@@ -10,20 +10,31 @@ template <class T> struct Inputs {
   T h;                 // s
   const T* external;   // [nb, 6] torque and force at the centre of mass, world axes
   // of a part of a step that is split at impacts (core/split.h)
-  T reach = T(0);      // what was left of the step at its start, s
-  bool split = false;  // impacts happen when shapes touch; else within the step that would make them touch
+  bool split = false;        // impacts happen when shapes touch; else within the step that would make them touch
+  T full = T(0);             // the whole step, s
+  T reach = T(0);            // what was left of it at the start of this part, s
+  const T* after = nullptr;  // [nv] v with the impacts that this part begins with: chooses what flies; null: v
+  bool touching = false;     // only what touches has rows
 };
-// What rows are made from
+// What rows are made from. full: h of steps that are not split
 template <class T> struct RowInputs {
   const T *v, *u;
-  T h, reach;
-  bool split;
+  T h, full;
+  bool split = false;
+  T reach = T(0);
+  const T* after = nullptr;
+  bool touching = false;
 };
+// no adjoint: gathers
+template <class T> CS_FN RowInputs<T> row_inputs(const Inputs<T>& in) {
+  return {in.v, in.u, in.h, in.split ? in.full : in.h, in.split, in.reach, in.after ? in.after : in.v, in.touching};
+}
 // Bars of the same; null where nobody asks. q is tangent, [nv]
 template <class T> struct InputBars {
   T *q, *v, *u;
   T h;
   T* external;
+  T full = T(0);  // of a part of a step that is split
 };
 
 CS_END

@@ -6,6 +6,7 @@
 #pragma once
 #include "equality.h"
 #include "feature.h"
+#include "interior.h"
 #include "options.h"
 
 CS_BEGIN
@@ -64,13 +65,14 @@ template <class T> struct Rows {
   int* mark;                                      // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
   int *used, *limited;  // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
   // rows
-  T* valid;                               // [blocks] 1 where the lane has an item                           by rows
-  Vec3<T>*x_a, *x_b;                      // [blocks] contact point from the origins of both trees           by rows
-  Mat3<T>* C;                             // [blocks] contact frame, zero in lanes without an item           by rows
-  T *block_mu, *t_gap, *t_v, *t_e, *t_h;  // [blocks] friction; derivatives of the target by gap, J v, e, h  by rows
-  T* impact;                              // [blocks] 1 where it is an impact that takes no time               by rows
-  T* sigma;                               // [nv + ne] scratch: +1 if a dof moves b, -1 if it moves a
-  T* wide;                                // [3 (nv + ne)] scratch
+  T* valid;           // [blocks] 1 where the lane has an item                           by rows
+  Vec3<T>*x_a, *x_b;  // [blocks] contact point from the origins of both trees           by rows
+  Mat3<T>* C;         // [blocks] contact frame, zero in lanes without an item           by rows
+  T *block_mu, *t_gap, *t_v, *t_e, *t_h,
+      *t_full;  // [blocks] friction; derivatives of the target by gap, J v, e, h, the whole step  by rows
+  T* impact;    // [blocks] 1 where it is an impact that takes no time               by rows
+  T* sigma;     // [nv + ne] scratch: +1 if a dof moves b, -1 if it moves a
+  T* wide;      // [3 (nv + ne)] scratch
   T *J, *Y,
       *W;  // J; left and right half of J H^-1 J^T, row by row on the block's columns; in large models Y is J   by rows, delassus
   T *b, *R, *lo, *hi, *rho, *inv_rho;  // [rows]                                                             by rows, delassus
@@ -79,12 +81,13 @@ template <class T> struct Rows {
   T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
   T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
-  T* history;        // [events + 1, rows] lam before each sweep or Newton step                              by relax
-  T *took, *damped;  // [events] part of it that a lane took; its sigma                                      by relax
-  int* event;        // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                           by relax
-  T *pushed, *rate;  // [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
-  T *v_star, *dv;    // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
+  T* history;                // [events + 1, rows] lam before each sweep or Newton step                              by relax
+  T *took, *damped;          // [events] part of it that a lane took; its sigma                                      by relax
+  int* event;                // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                           by relax
+  T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
+  T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
+  Interior<T> ip;  // of Options::method kInterior
   Equality<T> eq;
 };
 
@@ -106,9 +109,10 @@ template <class T> struct RowBars {
   T* W;                       // exact mode of large models: as Rows::W
   T *g, *u;                   // [nv] H^-1 v_bar+, and u of the adjoint
   T *jump, *u_jump, *w_jump;  // [nv], [nv], [ne] of impacts: what they add to v, and its multipliers
-  T* h;                       // [nb] by the step size, for each tree: in this order the sum does not depend on lane-mates
-  Motion<T>*V_x, *V_y;        // [nb] scratch of mass_form
-  Force<T>*F_x, *F_y;         // [nb]
+  T *h,
+      *full;  // [nb] by the step size, and by the whole step, for each tree: in this order the sum does not depend on lane-mates
+  Motion<T>*V_x, *V_y;  // [nb] scratch of mass_form
+  Force<T>*F_x, *F_y;   // [nb]
   EqualityBars<T> eq;
 };
 
@@ -185,7 +189,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.valid = m.template take<T>(nb), r.x_a = m.template take<Vec3<T>>(nb), r.x_b = m.template take<Vec3<T>>(nb);
   r.C = m.template take<Mat3<T>>(nb), r.block_mu = m.template take<T>(nb), r.t_gap = m.template take<T>(nb);
   r.t_v = m.template take<T>(nb), r.t_e = m.template take<T>(nb), r.t_h = m.template take<T>(nb);
-  r.impact = m.template take<T>(nb);
+  r.impact = m.template take<T>(nb), r.t_full = m.template take<T>(nb);
   r.sigma = m.template take<T>(n_halves(t)), r.wide = m.template take<T>(3 * n_halves(t));
   r.B_inv = m.template take<Sym3<T>>(nb), r.J = m.template take<T>(n * list);
   r.Y = t.large ? r.J : m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
@@ -197,9 +201,11 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
   if (!keep) r.history = nullptr;
-  r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.rate = m.template take<T>(o.impacts ? t.nv : 0);
+  r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.falls = m.template take<T>(o.impacts ? t.nb : 0),
+  r.rate = m.template take<T>(o.impacts ? t.nv : 0);
   r.event = m.template take<int>(events + 1), r.v_star = m.template take<T>(t.nv);
   r.status = m.template take<Status<T>>(1);
+  if (o.method == kInterior) r.ip = interior_map(nb, o, m);
   if (t.ne) r.eq = equality_map(t, o.project, m);
   return r;
 }
@@ -229,7 +235,8 @@ template <class T> CS_FN RowBars<T> row_bars_map(const Tree& any, const Options&
   r.W = m.template take<T>(t.large ? n * list : 0);
   int jumps = o.impacts ? t.nv : 0;
   r.jump = m.template take<T>(jumps), r.u_jump = m.template take<T>(jumps), r.w_jump = m.template take<T>(o.impacts ? t.ne : 0);
-  r.g = m.template take<T>(t.nv), r.u = m.template take<T>(t.nv), r.h = m.template take<T>(t.nb);
+  r.g = m.template take<T>(t.nv), r.u = m.template take<T>(t.nv), r.h = m.template take<T>(t.nb),
+  r.full = m.template take<T>(t.nb);
   r.V_x = m.template take<Motion<T>>(t.nb), r.V_y = m.template take<Motion<T>>(t.nb);
   r.F_x = m.template take<Force<T>>(t.nb), r.F_y = m.template take<Force<T>>(t.nb);
   if (t.ne) r.eq = equality_bars_map(t, o.project, m);

@@ -45,8 +45,8 @@ template <class T> CS_FN void shape_bound(const Tree& t, const Params<T>& th, co
 }
 
 // no adjoint: chooses
-template <class T>
-CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
+template <class T> CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                     const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
   for (int s = 0; s < t.ns; s++) {
     int b = t.shape_body[s];
@@ -58,16 +58,18 @@ CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const 
     if (b >= 0) {
       Vec3<T> v = tr.v[b].v + cross(tr.v[b].w, c);
       speed = sqrt(dot(v, v)) + sqrt(dot(tr.v[b].w, tr.v[b].w) * dot(e, e));
-      if (o.impacts) {
-        // times of impact are looked for along the whole way
-        Motion<T> then = body_motion(t, tr, rw.v_star, b);
-        v = then.v + cross(then.w, c);
-        speed = max(speed, sqrt(dot(v, v)) + sqrt(dot(then.w, then.w) * dot(e, e)));
+      if (in.split) {
+        // times of impact are looked for along the whole way, which begins with the impacts that have just been
+        for (int end = 0; end < 2; end++) {
+          Motion<T> m = end ? body_later(t, tr, rw, in, b) : body_motion(t, tr, in.after, b);
+          v = m.v + cross(m.w, c);
+          speed = max(speed, sqrt(dot(v, v)) + sqrt(dot(m.w, m.w) * dot(e, e)));
+        }
       }
       c = rw.bound_p[s] = c + tr.origin[t.root[b]];
     }
     T slack = T(E(kBoundSlack)) * (max(abs(c.x), max(abs(c.y), abs(c.z))) + size);
-    rw.grow[s] = T(E(0.5 * o.margin)) + fma(h, speed, slack);
+    rw.grow[s] = T(E(0.5 * o.margin)) + fma(in.split ? in.reach : in.h, speed, slack);
     rw.bound[s] += Vec3<T>{rw.grow[s], rw.grow[s], rw.grow[s]};
   }
 }
@@ -159,10 +161,10 @@ template <class T> CS_OP void sweep_and_prune(const Tree& t, const Rows<T>& rw) 
 }
 
 // no adjoint: chooses
-template <class T>
-CS_OP void near_pairs(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
+template <class T> CS_OP void near_pairs(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                         const RowInputs<T>& in, const Options& o) {
   rw.count[5] = rw.count[7] = 0;
-  bounds(t, th, tr, rw, h, o);
+  bounds(t, th, tr, rw, in, o);
   if constexpr (lanes<T> == 1)
     if (t.large && t.np > kFewPairs) return sweep_and_prune(t, rw);
   for (int p = 0; p < t.np; p++) {

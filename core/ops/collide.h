@@ -114,9 +114,9 @@ CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
   }
 }
 
-template <class T>
-CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, const Options& o) {
-  near_pairs(t, th, tr, rw, h, o);
+template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                      const RowInputs<T>& in, const Options& o) {
+  near_pairs(t, th, tr, rw, in, o);
   rw.count[6] = 0;
   for (int i = 0; i < rw.count[5]; i++) {
     int p = rw.near[i];

@@ -6,6 +6,7 @@
 #include "../data/inputs.h"
 #include "equality.h"
 #include "fall.h"
+#include "interior.h"
 #include "large.h"
 #include "rounds.h"
 
@@ -26,9 +27,9 @@ template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) 
 template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                         const RowInputs<T>& in, const Options& o, T* v_next) {
   for (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
-  if (t.ne) equality(t, th, tr, rw.eq, in.h, o, rw.v_star, rw.dv);
+  if (t.ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
-  collide(t, th, tr, rw, in.h, o);
+  collide(t, th, tr, rw, in, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in, o);
   rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
@@ -36,15 +37,30 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
     delassus(t, tr, rw);
-    t.large ? relax_large(t, rw, o) : relax(t, rw, o);
+    t.large ? relax_large(t, rw, o) : o.method == kInterior ? interior(rw, o) : relax(t, rw, o);
     T* by = rw.sigma;
     for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
     for (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
     for (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
   }
-  if (o.impacts) find_pushed(t, rw, o, rw.count[0]);
+  if (o.impacts) find_pushed(t, rw, o);
   equality_status(t, rw);
+}
+
+// no adjoint: a part of constrain_adj.   rb.w, bars of bounds, mu and R, from rb.lam, of an interior point
+template <class T> CS_OP void interior_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  for (int r = 0; r < rw.count[1]; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.lo[r] = rb.hi[r] = T(0);
+  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
+  natural_residual(rw, o);
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, m;
+    island_rows(rw, s, first, last, r0, m);
+    if (!rw.count[3]) interior_slope(rw, o, s), lu_factor(rw.K + rw.island_A[s], m);
+    interior_adj(rw, o, s, rb);
+  }
+  rw.count[3] = 1;
+  for (int r = 0; r < rw.count[1]; r++) rb.R[r] = -rb.w[r] * rw.lam[r];
 }
 
 // no adjoint: integers.   the trees of island s: their bodies and dofs, in order, and marks on the bodies
@@ -184,7 +200,8 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
     }
   }
-  bool dense = rw.count[0] && !t.large && solver_adj(rw, o, rb);
+  bool rounds = rw.count[0] && !t.large && o.method == kRounds, dense = rounds && solver_adj(rw, o, rb);
+  if (rw.count[0] && o.method == kInterior) interior_bars(rw, o, rb);
   if (rw.count[0] && t.large) relax_large_adj(t, rw, o, rb);
   // s and u
   for (int i = 0; i < rw.count[0]; i++) {
@@ -203,7 +220,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       for (int k = 0; k < it.m; k++) v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
   }
   if (!rw.count[0] && !t.ne) return;
-  for (int b = 0; b < t.nb; b++) rb.h[b] = T(0);
+  for (int b = 0; b < t.nb; b++) rb.h[b] = rb.full[b] = T(0);
   if (in.split) impacts_adj(t, tr, rw, in, v_next, rb, bar, th_bar);
   // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
   for (int i = 0; i < rw.count[0]; i++) {
@@ -238,9 +255,9 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   if (rw.count[0] && t.large) large_adj(t, tr, rw, in.h, rb, bar, th_bar);
   row_bars_clear(t, rw, rb);
   rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
-  for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b];
+  for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b], in_bar.full += rb.full[b];
   if (t.ne) {
-    equality_adj(t, th, tr, rw.eq, in.h, o, eb, bar, th_bar, in_bar.h);
+    equality_adj(t, th, tr, rw.eq, in.h, in.full, o, eb, bar, th_bar, in_bar.h, in_bar.full);
     ties_adj(t, th, tr, rw.eq.now, eb.frame, bar, th_bar);
   }
   limits_adj(t, tr.q, rw, rb, th_bar, bar.q);

@@ -1,6 +1,6 @@
 // equality: the numbers of all equality rows (J, error, softness), their factor, and the velocity that they alone lead to.
 //
-//   target = beta phi / h,   R = beta softness / h^2 + floor,   J v+ + target + R lambda = 0
+//   target = beta phi / full,   R = beta softness / (h full) + floor,   full: the whole step, of which h may be a part;   J v+ + target + R lambda = 0
 //   v** = v* + H^-1 J^T lambda,   lambda = -A^-1 (J v* + target),   A = J H^-1 J^T + R
 // The other rows see v** and H^-1 - H^-1 J^T A^-1 J H^-1 (ops/delassus.h). softness: static error per force; beta: recovery.
 // saves: F_a, F_b, phi, b, softness, floor, J, Y, W, L, lam.   kinks: those of ties
@@ -149,9 +149,9 @@ template <class T> CS_OP void equality_setup(const Tree& t, const Params<T>& th,
 }
 
 // equality: v_star becomes v**, dv what was added
-template <class T> CS_OP void equality(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h,
+template <class T> CS_OP void equality(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, T full,
                                        const Options& o, T* v_star, T* dv) {
-  T rate = T(ElementOf<T>(o.recovery)) / h;
+  T rate = T(ElementOf<T>(o.recovery)) / full;
   equality_setup(t, th, tr, e, rate / h, o);
   equality_J(t, e, v_star, e.b);
   for (int r = 0; r < t.ne; r++) e.b[r] = fma(rate, e.now.phi[r], e.b[r]), e.lam[r] = -e.b[r];
@@ -161,17 +161,18 @@ template <class T> CS_OP void equality(const Tree& t, const Params<T>& th, const
 }
 // adjoint: eb.J, eb.w and eb.R are complete (constrain_adj); adds to eb.frame, bar.q and bar.S
 template <class T> CS_OP void equality_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h,
-                                           const Options& o, const EqualityBars<T>& eb, const Bars<T>& bar,
-                                           const Params<T>& th_bar, T& h_bar) {
+                                           T full, const Options& o, const EqualityBars<T>& eb, const Bars<T>& bar,
+                                           const Params<T>& th_bar, T& h_bar, T& full_bar) {
   using E = ElementOf<T>;
-  T rate = T(E(o.recovery)) / h, inv = T(1) / h;
+  T rate = T(E(o.recovery)) / full, inv = T(1) / h, inv_full = T(1) / full;
   for (int i = 0; i < t.n_item; i++) {
     int k = t.item[i], c = k - t.n_tie, r0 = t.item_row[i], n = t.item_row[i + 1] - r0;
     T soft_bar = T(0);
     for (int r = r0; r < r0 + n; r++) {
-      // target = beta phi / h,  R = beta softness / h^2 + floor
+      // target = beta phi / full,  R = beta softness / (h full) + floor
       eb.phi[r] = -rate * eb.w[r];
-      h_bar = fnma(T(2) * inv * e.softness[r], eb.R[r], fma(inv * rate * eb.w[r], e.now.phi[r], h_bar));
+      h_bar = fnma(inv * e.softness[r], eb.R[r], h_bar);
+      full_bar += inv_full * fnma(e.softness[r], eb.R[r], rate * eb.w[r] * e.now.phi[r]);
       soft_bar = fma(rate * inv, eb.R[r], soft_bar);
       T floor_bar = T(E(o.relative_softness)) * eb.R[r];
       if (c < 0) {

@@ -4,6 +4,7 @@
 #pragma once
 #include "../data/inputs.h"
 #include "../data/rows.h"
+#include "collide/segments.h"
 
 CS_BEGIN
 
@@ -26,21 +27,22 @@ template <class T> CS_FN T gap_rate(const Rows<T>& rw, int c, const Motion<T>& o
   return dot(rw.frame[c].r0, of_b.v + cross(of_b.w, x) - of_a.v - cross(of_a.w, x - rw.shift[c]));
 }
 
-// no adjoint: chooses.   lanes, as bits, in which the pair of candidates first to last is apart and meets too fast for rows: at the end of what
-// is left of the step, whatever part of it this is
-template <class T> CS_OP int flying(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
-                                    const Options& o, int first, int last) {
-  using E = ElementOf<T>;
-  int p = rw.cand_pair[first], a = t.shape_body[t.pair_a[p]], b = t.shape_body[t.pair_b[p]];
-  Motion<T> still = zero_motion<T>(), now_a = a < 0 ? still : tr.v[a], now_b = b < 0 ? still : tr.v[b],
-            then_a = body_motion(t, tr, rw.v_star, a), then_b = body_motion(t, tr, rw.v_star, b);
-  T least = T(E(kNowhere)), rate = T(0), more = in.reach / in.h;
-  for (int c = first; c < last; c++) {
-    T now = gap_rate(rw, c, now_a, now_b), then = gap_rate(rw, c, then_a, then_b);
-    auto closer = rw.gap[c] < least;
-    least = select(closer, rw.gap[c], least), rate = select(closer, fma(more, then - now, now), rate);
-  }
-  return int(lane_bits((least > T(E(kTouching<E>))) & (rate < T(-E(o.bounce_speed)))));
+// no adjoint: chooses.   motion of body b at the end of what is left of the step, whatever part of it this is
+template <class T>
+CS_FN Motion<T> body_later(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, int b) {
+  Motion<T> m = zero_motion<T>();
+  T more = in.reach / in.h;
+  for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d])
+    m = fma(fma(more, rw.v_star[d] - in.v[d], in.after[d]), tr.S[d], m);
+  return m;
+}
+
+// no adjoint: chooses.   rates of the gap of candidate c: now, and at the end of what is left
+template <class T>
+CS_FN void gap_rates(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, int c, T& now, T& later) {
+  int p = rw.cand_pair[c], a = t.shape_body[t.pair_a[p]], b = t.shape_body[t.pair_b[p]];
+  now = gap_rate(rw, c, body_motion(t, tr, in.after, a), body_motion(t, tr, in.after, b));
+  later = gap_rate(rw, c, body_later(t, tr, rw, in, a), body_later(t, tr, rw, in, b));
 }
 
 CS_END

@@ -14,7 +14,7 @@ CS_BEGIN
 constexpr int kMostAdvances = 40;  // of one search
 constexpr int kCautious = 8;       // of these with what turning may add; it makes the last ones slow
 constexpr int kMostRoots = 8;      // steps to find the time to the last digit
-// Shortest part of a step; what meets earlier than that meets next
+// Shortest part of a step, over what is left of it. What meets later than all but this much meets in the next step
 constexpr double kLeastPart = 1e-9;
 
 // Scratch of a search, and what was found
@@ -22,8 +22,10 @@ template <class T> struct Way {
   Trace<T> tr;  // of the place looked at
   Rows<T> rw;   // the same: shapes and candidates only
   T *w0, *w1, *x, *u;
-  Motion<T>* accel;  // [nb]
-  int *pair, *bits;  // [max_near] pairs that may meet, in which lanes
+  Motion<T>* accel;   // [nb]
+  int *pair, *bits;   // [max_near] pairs that may meet, in which lanes
+  int *held, *holds;  // [max_near], [max_cand] lanes in which rows hold a pair, a candidate
+  T* rate;            // [max_cand] of the gaps of the pair looked at
   int n;
 };
 
@@ -37,10 +39,12 @@ template <class T> CS_FN Way<T> way_map(const Tree& t, Arena<T>& m) {
   s.u = m.template take<T>(t.nv);
   s.accel = m.template take<Motion<T>>(t.nb);
   s.pair = m.template take<int>(t.max_near), s.bits = m.template take<int>(t.max_near);
+  s.held = m.template take<int>(t.max_near), s.holds = m.template take<int>(t.max_cand);
+  s.rate = m.template take<T>(t.max_cand);
   return s;
 }
 
-// no adjoint: see above.   shapes and motions in configuration q with velocities u and, where there are any, accelerations
+// no adjoint: see above.   shapes and motions in configuration s.tr.q with velocities u and, where there are any, accelerations
 template <class T> CS_OP void look_at(const Tree& t, const Params<T>& th, Way<T>& s, const T* u, const T* accel) {
   kinematics(t, th, s.tr);
   shapes(t, th, s.tr, s.rw);
@@ -48,10 +52,15 @@ template <class T> CS_OP void look_at(const Tree& t, const Params<T>& th, Way<T>
   for (int b = 0; b < t.nb; b++) s.accel[b] = accel ? body_motion(t, s.tr, accel, b) : zero_motion<T>();
 }
 
-// What is known of a pair at one place: gap, its rate, acceleration along the normal, and what turning may add to both, per lane
-template <class T> struct Approach {
-  T gap, rate, accel, turn;
-};
+// no adjoint: see above.   candidates of pair p where s.tr is, in lanes `bits`, and the rates of their gaps; returns how many
+template <class T> CS_OP int look_at_pair(const Tree& t, const Params<T>& th, const Rows<T>& rw, Way<T>& s, int p, int bits) {
+  int i = t.pair_a[p], j = t.pair_b[p], a = t.shape_body[i], b = t.shape_body[j];
+  Motion<T> still = zero_motion<T>(), v_a = a < 0 ? still : s.tr.v[a], v_b = b < 0 ? still : s.tr.v[b];
+  s.rw.count[6] = s.rw.count[7] = 0;
+  collide_pair(t, th, s.tr, s.rw, p, bits, rw.grow[i] + rw.grow[j]);
+  for (int c = 0; c < s.rw.count[6]; c++) s.rate[c] = gap_rate(s.rw, c, v_a, v_b);
+  return s.rw.count[6];
+}
 
 // no adjoint: see above.   how shape i turns: no point of it moves faster than another by more than `turn`, or is bent away by more than `bend`
 template <class T> CS_FN void turning(const Tree& t, const Params<T>& th, const Way<T>& s, int i, T& turn, T& bend) {
@@ -65,28 +74,6 @@ template <class T> CS_FN void turning(const Tree& t, const Params<T>& th, const 
   bend = fma(size + sqrt(dot(arm, arm)), w2 + sqrt(dot(faster, faster)), bend);
 }
 
-// no adjoint: see above.   pair k of the search, where s.tr is
-template <class T>
-CS_OP Approach<T> approach_of(const Tree& t, const Params<T>& th, const Rows<T>& rw, Way<T>& s, int k, int bits) {
-  using E = ElementOf<T>;
-  int p = s.pair[k], i = t.pair_a[p], j = t.pair_b[p], a = t.shape_body[i], b = t.shape_body[j];
-  Motion<T> still = zero_motion<T>(), v_a = a < 0 ? still : s.tr.v[a], v_b = b < 0 ? still : s.tr.v[b],
-            a_a = a < 0 ? still : s.accel[a], a_b = b < 0 ? still : s.accel[b];
-  Approach<T> y = {T(E(kNowhere)), T(0), T(0), T(0)};
-  T bend = T(0);
-  s.rw.count[6] = s.rw.count[7] = 0;
-  collide_pair(t, th, s.tr, s.rw, p, bits, rw.grow[i] + rw.grow[j]);
-  for (int c = 0; c < s.rw.count[6]; c++) {
-    auto closer = s.rw.gap[c] < y.gap;
-    y.gap = select(closer, s.rw.gap[c], y.gap);
-    y.rate = select(closer, gap_rate(s.rw, c, v_a, v_b), y.rate);
-    y.accel = select(closer, gap_rate(s.rw, c, a_a, a_b), y.accel);
-  }
-  turning(t, th, s, i, y.turn, bend), turning(t, th, s, j, y.turn, bend);
-  y.accel -= bend;
-  return y;
-}
-
 // no adjoint: see above.   first time at which gap + s rate + s^2/2 accel is zero, not below `never` if there is none
 template <class T> CS_FN T first_root(T gap, T rate, T accel, T never) {
   T zero = T(0), one = T(1), disc = fnma(T(2) * accel, gap, rate * rate), root = sqrt(max(disc, zero));
@@ -95,17 +82,9 @@ template <class T> CS_FN T first_root(T gap, T rate, T accel, T never) {
   return select(falls & some, soon, select(bent, late, never));
 }
 
-// no adjoint: integers.   lanes in which the pair of near pair k has rows
-template <class T> CS_FN int lanes_with_rows(const Rows<T>& rw, int k, int& c) {
-  int bits = 0;
-  for (; c < rw.count[6] && rw.cand_pair[c] == rw.near[k]; c++) bits |= rw.used[c];
-  return bits;
-}
-
 // no adjoint: see above.   the way of a step that has been made with h = in.reach from tr, rw, to v_next; and the pairs that may meet on it
 template <class T> CS_OP void find_way(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                       const Inputs<T>& in, const Options& o, const T* v_next, Way<T>& s) {
-  using E = ElementOf<T>;
+                                       const Inputs<T>& in, const T* v_next, Way<T>& s) {
   for (int d = 0; d < t.nv; d++) {
     auto pushed = rw.pushed[t.root[t.dof_body[d]]] > T(0.5);
     T accel = (rw.v_star[d] - in.v[d]) / in.h;
@@ -113,33 +92,61 @@ template <class T> CS_OP void find_way(const Tree& t, const Params<T>& th, const
   }
   for (int b = 0; b < t.nb; b++)
     for (int d = t.v_adr[b]; d < t.v_adr[b] + falling_dofs(t, b); d++)
-      s.w1[d] = fnma(T(0.5) * unpushed(rw, b), dot(tr.S[d].v, th.gravity[0]), s.w1[d]);
-  s.n = 0;
-  for (int d = 0; d < t.nq; d++) s.tr.q[d] = tr.q[d];
-  bool looked = false;
-  for (int k = 0, c = 0; k < rw.count[5]; k++) {
-    int with = lanes_with_rows(rw, k, c), bits = rw.near_bits[k];
-    s.pair[s.n] = rw.near[k];
-    // rows hold what they have, unless an impact has just sent it away
-    if (with & bits) {
-      if (!looked) look_at(t, th, s, s.w0, static_cast<const T*>(nullptr)), looked = true;
-      Approach<T> y = approach_of(t, th, rw, s, s.n, with & bits);
-      int away = int(lane_bits((y.rate > T(E(kLeastBounce * o.bounce_speed))) & (y.gap > T(-E(kTouching<E>)))));
-      bits &= ~with | away;
-    }
-    if (bits) s.bits[s.n++] = bits;
+      s.w1[d] = fnma(T(0.5) * rw.falls[b], dot(tr.S[d].v, th.gravity[0]), s.w1[d]);
+  for (int c = 0; c < rw.count[6]; c++) s.holds[c] = 0;
+  for (int i = 0; i < rw.count[0]; i++) {
+    if (rw.kind[i] != kContactRows) continue;
+    int rests = int(lane_bits(rw.impact[i] < T(0.5)));
+    for (int l = 0; l < lanes<T>; l++)
+      if (rw.item[i][l] >= 0) s.holds[rw.item[i][l]] |= rests & 1 << l;
+  }
+  s.n = rw.count[5];
+  for (int k = 0, c = 0; k < s.n; k++) {
+    s.pair[k] = rw.near[k], s.bits[k] = rw.near_bits[k], s.held[k] = 0;
+    for (; c < rw.count[6] && rw.cand_pair[c] == rw.near[k]; c++) s.held[k] |= s.holds[c];
   }
 }
 
-// no adjoint: see above.   when the first pair meets, within `left`; where none does `left`, and hit [lanes] is -1
-template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T left,
-                                          int open, Way<T>& s, int* hit) {
+// no adjoint: chooses.   1 in the lanes of `bits`
+template <class T> CS_FN T lane_flags(int bits) {
+  T x = T(0);
+  for (int l = 0; l < lanes<T>; l++)
+    if (bits >> l & 1) set_lane(x, l, ElementOf<T>(1));
+  return x;
+}
+
+// no adjoint: see above.   how long pair k cannot meet, in lanes `bits`, where s.tr is; 0: it meets
+template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, Way<T>& s, int k,
+                                        int bits, bool cautious) {
   using E = ElementOf<T>;
-  T zero = T(0), tau = zero, never = T(E(kNowhere)), meeting = T(E(kMeeting<E>));
+  int p = s.pair[k], i = t.pair_a[p], j = t.pair_b[p], a = t.shape_body[i], b = t.shape_body[j];
+  Motion<T> still = zero_motion<T>(), a_a = a < 0 ? still : s.accel[a], a_b = b < 0 ? still : s.accel[b];
+  T zero = T(0), never = T(E(kNowhere)), soonest = never, meeting = T(E(kMeeting<E>)), turn = zero, bend = zero;
+  turning(t, th, s, i, turn, bend), turning(t, th, s, j, turn, bend);
+  // corners on a plane are points, which turn with their own speed
+  if (!cautious || !pair_chosen(t.shape_type[i], t.shape_type[j])) turn = zero;
+  // what rows hold, and what has just been hit, only meets if it approaches
+  auto held = lane_flags<T>(s.held[k]) > T(0.5);
+  T slow = select(held, T(-E(o.bounce_speed)), T(-E(kLeastBounce * o.bounce_speed)));
+  int n = look_at_pair(t, th, rw, s, p, bits);
+  for (int c = 0; c < n; c++) {
+    T gap = s.rw.gap[c], rate = s.rate[c], accel = gap_rate(s.rw, c, a_a, a_b) - bend;
+    auto stays = !((gap > T(E(kTouching<E>))) | (rate < slow));
+    auto meets = (rate < zero) & !(gap > meeting);
+    T by = first_root(max(gap, zero), select(gap > meeting, rate - turn, rate), accel, never);
+    soonest = min(soonest, select(stays, never, select(meets, zero, by)));
+  }
+  return soonest;
+}
+
+// no adjoint: see above.   when the first pair meets, within `left`; where none does `left`, and hit [lanes] is -1
+template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                          const Options& o, T left, int open, Way<T>& s, int* hit) {
+  using E = ElementOf<T>;
+  T zero = T(0), tau = zero, never = T(E(kNowhere));
+  int seeking = 0, hits = 0;
   for (int l = 0; l < lanes<T>; l++) hit[l] = -1;
-  int seeking = open, hits = 0, any_bits = 0;
-  for (int k = 0; k < s.n; k++) any_bits |= s.bits[k];
-  seeking &= any_bits;
+  for (int k = 0; k < s.n; k++) seeking |= s.bits[k] & open;
   for (int n = 0; n < kMostAdvances && seeking; n++) {
     for (int d = 0; d < t.nv; d++) s.x[d] = tau * fma(tau, s.w1[d], s.w0[d]), s.u[d] = fma(T(2) * tau, s.w1[d], s.w0[d]);
     integrate(t, tr.q, T(1), s.x, s.tr.q);
@@ -149,11 +156,7 @@ template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, co
     for (int k = 0; k < s.n; k++) {
       int bits = s.bits[k] & seeking;
       if (!bits) continue;
-      Approach<T> y = approach_of(t, th, rw, s, k, bits);
-      T slow = n < kCautious ? y.turn : zero, rate = y.rate - slow;
-      // what has met is not there yet while it moves away
-      auto met = (y.rate < zero) & !(y.gap > meeting);
-      T by = select(met, zero, first_root(max(y.gap, zero), select(y.gap > meeting, rate, y.rate), y.accel, never));
+      T by = pair_advance(t, th, rw, o, s, k, bits, n < kCautious);
       int sooner = int(lane_bits(by < advance)) & bits;
       for (int l = 0; l < lanes<T>; l++)
         if (sooner >> l & 1) set_lane(advance, l, lane(by, l)), hit[l] = s.pair[k];

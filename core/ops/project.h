@@ -1,6 +1,7 @@
 // project: puts the end of a step back on its equality constraints, by changing v+ along the impulses of the step's own rows.
 //
 //   repeat: q' = q (+) h v+,  (J H^-1 J^T + R) mu = -phi(q') / h,  v+ += H^-1 J^T mu          J, H, R of the step's start
+// In a short part of a step that is split, errors are undone as slowly as in kShortPart of it.
 // q+ = q (+) h v+ still holds. With J of the start, as SHAKE has it (Ryckaert et al. 1977), a swinging chain keeps its energy, which a projection
 // of positions alone, or along J of the end, would lose. Rows with softness of their own are left as they are.
 // saves: v, mu.   kinks: those of ties; errors of kFarOff
@@ -21,6 +22,11 @@ template <class T> CS_FN T near_enough(const Tree& t, const Equality<T>& e) {
   for (int r = 0; r < t.ne; r++) most = max(most, select(e.softness[r] > T(0), T(0), abs(e.after.phi[r])));
   return select(most < T(ElementOf<T>(kFarOff)), T(1), T(0));
 }
+
+// Part of a whole step in which an error may be undone at once: in less, its speed would be a blow
+constexpr double kShortPart = 0.1;
+// no adjoint: a part of project and project_adj.   1 / the time in which errors are undone
+template <class T> CS_FN T undo_rate(T h, T full) { return T(1) / max(h, T(ElementOf<T>(kShortPart)) * full); }
 
 // no adjoint: a part of project and project_adj.   errors at q (+) h v, in e.after
 template <class T>
@@ -45,14 +51,14 @@ template <class T> CS_OP void errors_to_frames(const Tree& t, const Params<T>& t
   }
 }
 
-template <class T>
-CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, int steps, T* v_next) {
+template <class T> CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Equality<T>& e, T h, T full,
+                                      int steps, T* v_next) {
   for (int r = 0; r < t.ne; r++) e.total[r] = e.lam[r];
   for (int s = 0; s < steps; s++) {
     T *v = e.v + s * t.nv, *mu = e.mu + s * t.ne;
     for (int d = 0; d < t.nv; d++) v[d] = v_next[d];
     errors_after(t, th, tr, e, h, v);
-    T rate = near_enough(t, e) / h;
+    T rate = near_enough(t, e) * undo_rate(h, full);
     for (int r = 0; r < t.ne; r++) mu[r] = select(e.softness[r] > T(0), T(0), -rate * e.after.phi[r]);
     equality_solve(t, e, mu);
     equality_response(t, tr, e, mu, e.x);
@@ -62,9 +68,9 @@ CS_OP void project(const Tree& t, const Params<T>& th, const Trace<T>& tr, const
 }
 // adjoint: v_bar of v+ after the projection on entry, before it on return. Adds to rb.eq.J, rb.eq.R, bar (about the start's trace), th_bar, h_bar.
 // With w = A^-1 J H^-1 v_bar and u = H^-1 (v_bar - J^T w) the derivative is that of  -u . (H dv - J^T mu) - w . (J dv + R mu + phi / h)
-template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h,
+template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, T h, T full,
                                           int steps, T* v_bar, const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
-                                          T& h_bar) {
+                                          T& h_bar, T& full_bar) {
   const Equality<T>& e = rw.eq;
   const EqualityBars<T>& eb = rb.eq;
   T *u = rb.u, *dv = rb.g;
@@ -86,12 +92,14 @@ template <class T> CS_OP void project_adj(const Tree& t, const Params<T>& th, co
     // phi(q') / h
     errors_after(t, th, tr, e, h, v);
     bars_clear(t, eb.at);
-    T rate = near_enough(t, e) / h;
+    T inv = undo_rate(h, full), rate = near_enough(t, e) * inv, over_bar = T(0), part = T(ElementOf<T>(kShortPart));
     for (int r = 0; r < t.ne; r++) {
       T w = select(e.softness[r] > T(0), T(0), rate * eb.w[r]);
       eb.phi[r] = -w;
-      h_bar = fma(w / h, e.after.phi[r], h_bar);
+      over_bar = fma(w * inv, e.after.phi[r], over_bar);
     }
+    auto whole = !(h < part * full);
+    h_bar += select(whole, over_bar, T(0)), full_bar += select(whole, T(0), part * over_bar);
     errors_to_frames(t, th, e.at, e.after, eb, eb.at, th_bar);
     ties_adj(t, th, e.at, e.after, eb.frame, eb.at, th_bar);
     kinematics_adj(t, th, e.at, eb.at, th_bar);

@@ -59,6 +59,11 @@ template <class T> CS_FN Vec3<T> point_for(const Rows<T>& rw, int i, int d) {
   return {select(of_a, a.x, b.x), select(of_a, a.y, b.y), select(of_a, a.z, b.z)};
 }
 
+// Bars of a part's duration, and of the whole step's
+template <class T> struct Lapse {
+  T h, full;
+};
+
 // contact_J: the rows of block i
 template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
   Span s = span(rw, i);
@@ -123,8 +128,8 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   const T* J = rw.J + s.J;
   T Jv_star = row_dot(s, J, rw.v_star), Jv = row_dot(s, J, in.v), gap = row_gather<T>(rw.gap, item, same),
     e = row_gather<T>(rw.e, item, same);
-  Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, o);
-  rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h;
+  Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, in.full, !in.split, o);
+  rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
   for (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
   if (in.split) {
@@ -133,19 +138,20 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
         valid & !(gap > T(E(kTouching<E>))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) & (Jv < T(-E(o.bounce_speed)));
     rw.impact[i] = select(hit, T(1), T(0));
     rw.t_gap[i] = select(hit, T(0), y.gap), rw.t_v[i] = select(hit, T(1) + e, y.v), rw.t_e[i] = select(hit, Jv, y.e),
-    rw.t_h[i] = select(hit, T(0), y.h);
+    rw.t_h[i] = select(hit, T(0), y.h), rw.t_full[i] = select(hit, T(0), y.full);
     rw.b[r] = select(hit, fma(e, Jv, Jv), rw.b[r]);
     for (int j = 1; j < s.n; j++) rw.b[r + j] = select(hit, row_dot(s, J + j * s.m, in.v), rw.b[r + j]);
   }
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
   T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
-  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.h), row_gather<T>(rw.soft, item, same), floor);
+  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.full), row_gather<T>(rw.soft, item, same), floor);
   for (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
 template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
-                                               const Options& o, int i, const RowBars<T>& rb, const Bars<T>& bar, T& h_bar) {
+                                               const Options& o, int i, const RowBars<T>& rb, const Bars<T>& bar,
+                                               Lapse<T>& lapse) {
   using E = ElementOf<T>;
   int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
@@ -153,9 +159,10 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   Mat3<T> C_bar = {rw.lam[r] * f_bar, rw.lam[r + 1] * f_bar, third(rw, rw.lam + r) * f_bar};
   contact_J_adj(t, tr, rw, i, rb.J + rw.J_adr[i], bar, C_bar, x_bar);
   if (t.planar) planar_frame_adj(C_bar);
-  T w = rb.w[r], softer = T(E(o.recovery)) / (in.h * in.h);
+  T w = rb.w[r], softer = T(E(o.recovery)) / (in.h * in.full);
   T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
-  h_bar = fnma(w, rw.t_h[i], h_bar) - T(2) / in.h * soft_bar * row_gather<T>(rw.soft, item, same);
+  T R_bar = soft_bar * row_gather<T>(rw.soft, item, same);
+  lapse.h = fnma(w, rw.t_h[i], lapse.h) - R_bar / in.h, lapse.full = fnma(w, rw.t_full[i], lapse.full) - R_bar / in.full;
   row_scatter<T>(rb.gap, item, same, -w * rw.t_gap[i]);
   row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
   row_scatter<T>(rb.soft, item, same, soft_bar);
@@ -198,19 +205,19 @@ CS_OP void limit_row(const Tree& t, const Params<T>& th, const Rows<T>& rw, cons
   }
   T Jv_star = row_dot(s, J, rw.v_star);
   // a limit does not bounce: with J v = 0 the gate stays shut
-  Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, o);
-  rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h;
+  Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, in.full, true, o);
+  rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
   rw.lo[r] = T(0), rw.hi[r] = T(ElementOf<T>(kUnbounded)), rw.R[r] = floor;
 }
 // adjoint: the distance, the floor of R, and J of ball joints
 template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, int i,
-                                            const RowBars<T>& rb, const Params<T>& th_bar, T& h_bar) {
+                                            const RowBars<T>& rb, const Params<T>& th_bar, Lapse<T>& lapse) {
   int same = rw.same[i], r = rw.first_row[i];
   const int* item = rw.item[i];
   Span s = span(rw, i);
   const T* J_bar = rb.J + s.J;
-  h_bar = fnma(rb.w[r], rw.t_h[i], h_bar);
+  lapse.h = fnma(rb.w[r], rw.t_h[i], lapse.h), lapse.full = fnma(rb.w[r], rw.t_full[i], lapse.full);
   row_scatter<T>(rb.distance, item, same, -rb.w[r] * rw.t_gap[i]);
   for (int l = 0; l < (same >= 0 ? 1 : lanes<T>); l++) {
     int k = same >= 0 ? same : item[l];
@@ -342,20 +349,20 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
                                        const RowInputs<T>& in, const Options& o, const RowBars<T>& rb, const Bars<T>& bar,
                                        const Params<T>& th_bar, T* u_bar) {
   for (int i = 0; i < rw.count[0]; i++) {
-    T h_bar = T(0);
+    Lapse<T> lapse = {T(0), T(0)};
     if (rw.kind[i] == kContactRows) {
-      contact_rows_adj(t, tr, rw, in, o, i, rb, bar, h_bar);
+      contact_rows_adj(t, tr, rw, in, o, i, rb, bar, lapse);
     } else if (rw.kind[i] == kLimitRow) {
-      limit_row_adj(t, th, rw, o, i, rb, th_bar, h_bar);
+      limit_row_adj(t, th, rw, o, i, rb, th_bar, lapse);
     } else if (rw.kind[i] == kMotorRow) {
-      motor_rows_adj(t, th, tr, rw, in, o, i, rb, bar, th_bar, u_bar, h_bar);
+      motor_rows_adj(t, th, tr, rw, in, o, i, rb, bar, th_bar, u_bar, lapse.h);
     } else {
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y_bar = {rb.J[rw.J_adr[i] + place(span(rw, i), d)], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
-      dry_row_adj(th, in.h, k, y_bar, th_bar, h_bar);
+      dry_row_adj(th, in.h, k, y_bar, th_bar, lapse.h);
       dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * rb.R[r], th_bar);
     }
-    add_to_tree(t, rw, i, h_bar, rb.h);
+    add_to_tree(t, rw, i, lapse.h, rb.h), add_to_tree(t, rw, i, lapse.full, rb.full);
   }
 }
 

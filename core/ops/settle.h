@@ -76,7 +76,7 @@ template <class T> CS_OP void settle_adj(const Tree& t, const Params<T>& th, con
     for (int f = 0; f < 2 * t.n_tie; f++) eb.frame[f] = zero_force<T>();
     Params<T> counted = th_bar;  // softness only says which rows count
     counted.tie_softness = counted.coupling_softness = nullptr;
-    equality_adj(t, th, tr, e, T(1), settle_options<T>(), eb, bar, counted, h_bar);
+    equality_adj(t, th, tr, e, T(1), T(1), settle_options<T>(), eb, bar, counted, h_bar, h_bar);
     ties_adj(t, th, tr, e.now, eb.frame, bar, th_bar);
     inertia_adj(t, th, tr, bar, th_bar);
     kinematics_adj(t, th, tr, bar, th_bar);

@@ -1,6 +1,7 @@
 // slots: which candidates and limits get rows in this step, and how they are laid out (data/rows.h).
 //
-//   a candidate has rows if  gap + h min(approach, 0) < margin,  approach the normal velocity at the start of the step
+//   a candidate has rows if  gap + h min(approach, 0) < margin,  approach the normal velocity at the start of the step; but not if it flies, where steps
+//   are split at impacts: it is apart, and will approach faster than bounce_speed
 // Slots are filled group by group, in the order of candidates: what a lane holds, and in which order, never depends on its lane-mates.
 // no adjoint in this file: it chooses, and differentiates nothing
 #pragma once
@@ -52,16 +53,20 @@ template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const i
 template <class T>
 CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6], last = 0, without = 0;
+  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6];
   T deepest = T(0);
   for (int c = 0; c < candidates; c++) {
     while (rw.near[near] != rw.cand_pair[c]) near++;
-    if (in.split && c == last) {
-      while (last < candidates && rw.cand_pair[last] == rw.cand_pair[c]) last++;
-      without = flying(t, tr, rw, in, o, c, last);
-    }
-    auto active = (fma(in.h, min(approach(t, tr, rw, c), T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
-    int bits = int(lane_bits(active)) & rw.near_bits[near] & ~without;
+    T rate = T(0), later = T(0);
+    if (in.split)
+      gap_rates(t, tr, rw, in, c, rate, later);
+    else
+      rate = approach(t, tr, rw, c);
+    auto active = (fma(in.h, min(rate, T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
+    // what flies has no rows: the part ends where it meets
+    if (in.split)
+      active = active & !((rw.gap[c] > T(E(kTouching<E>))) & (in.touching ? later == later : later < T(-E(o.bounce_speed))));
+    int bits = int(lane_bits(active)) & rw.near_bits[near];
     rw.used[c] = bits;
     if (!bits) continue;
     deepest = select(active, max(deepest, -rw.gap[c]), deepest);

@@ -83,7 +83,7 @@ def test_the_engines_numbers():
     found = engine_options(solver, contact, "exact", torch.float32, 0, None)
     assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1, 0, 0, 0)
     found = engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7, "toi")
-    assert found[7:] == (6, 1, 1e-5, 1e-7, 0, 7, 0, 8)
+    assert found[7:] == (6, 1, 1e-5, 1e-7, 0, 7, 0, 32)
     found = engine_options(cs.InteriorPoint(30, cone=8), contact, "implicit", torch.float64, 1, None)
     assert found == (30, 0, 1e-10, 0.02, 0.5, 1.0, 0.3, 8, 0, 1e-9, 1e-10, -1, 1, 1, 0)
     assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0, None)[2] == 1e-5

@@ -179,7 +179,7 @@ inline int shown_pair(const Tree& t, int id) {
 // candidates of all pairs, near or not
 template <class T> void collide_all(const Tree& t, const Params<T>& th, const Inputs<T>& in, Scratch<T>& s) {
   normalise(t, in.q, s.tr.q), kinematics(t, th, s.tr), velocity(t, s.tr, in.v), shapes(t, th, s.tr, s.rw);
-  bounds(t, th, s.tr, s.rw, in.h, s.o);
+  bounds(t, th, s.tr, s.rw, row_inputs(in), s.o);
   s.rw.count[6] = s.rw.count[7] = 0;
   for (int p = 0; p < t.np; p++)
     collide_pair(t, th, s.tr, s.rw, p, (1 << lanes<T>)-1, s.rw.grow[t.pair_a[p]] + s.rw.grow[t.pair_b[p]]);
@@ -219,7 +219,7 @@ template <class T> void add_impulses(const Rows<T>& rw, std::vector<T>& y) {
   for (int i = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
     Vec3<T> f = zero3<T>();
-    if (rw.kind[i] == kContactRows) f = rw.lam[r] * rw.C[i].r0 + rw.lam[r + 1] * rw.C[i].r1 + rw.lam[r + 2] * rw.C[i].r2;
+    if (rw.kind[i] == kContactRows) f = rw.lam[r] * rw.C[i].r0 + rw.lam[r + 1] * rw.C[i].r1 + third(rw, rw.lam + r) * rw.C[i].r2;
     y.insert(y.end(), {f.x, f.y, f.z});
   }
 }

@@ -46,7 +46,7 @@ template <class T> struct Near {
   View<T> a;
   Near(const World& w, const Tree& t, const std::vector<T>& x) : s(t, 1e30), a(w, x) {
     normalise(t, a.in.q, s.tr.q), kinematics(t, a.th, s.tr), velocity(t, s.tr, a.in.v), shapes(t, a.th, s.tr, s.rw);
-    near_pairs(t, a.th, s.tr, s.rw, a.in.h, s.o);
+    near_pairs(t, a.th, s.tr, s.rw, row_inputs(a.in), s.o);
   }
   std::vector<int> pairs(int l = 0) const {
     std::vector<int> found;

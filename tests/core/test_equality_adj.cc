@@ -83,7 +83,7 @@ template <class T> static void numbers_of(const World& w, const std::vector<T>& 
   View<T> a(w, x);
   before_rows(w, a, s);
   std::vector<T> v(t.nv, T(0)), dv(t.nv);
-  equality(t, a.th, s.tr, s.rw.eq, a.in.h, s.o, v.data(), dv.data());  // v* = 0: b is the target
+  equality(t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, v.data(), dv.data());  // v* = 0: b is the target
   int n = t.item_J[t.n_item];
   for (int i = 0; i < n; i++) y[i] = s.rw.eq.J[i];
   for (int r = 0; r < t.ne; r++) y[n + r] = s.rw.eq.b[r], y[n + t.ne + r] = s.rw.eq.softness[r] + s.rw.eq.floor[r];
@@ -103,7 +103,7 @@ static void check_numbers(const World& w, Random& rng) {
         bars_clear(t, s.bar), clear_frames(t, s);
         for (int i = 0; i < n; i++) s.rb.eq.J[i] = g[i];
         for (int r = 0; r < t.ne; r++) s.rb.eq.w[r] = -g[n + r], s.rb.eq.R[r] = g[n + t.ne + r];
-        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, s.o, s.rb.eq, s.bar, b.th, b.in.h);
+        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, s.rb.eq, s.bar, b.th, b.in.h, b.in.h);
         ties_adj(t, a.th, s.tr, s.rw.eq.now, s.rb.eq.frame, s.bar, b.th);
         before_rows_adj(w, a, s, b);
         b.finish(w, x_bar);
@@ -144,7 +144,7 @@ static void check_velocity(const World& w, Random& rng) {
           b.th.armature[d] += u[d] * dv[d], s.bar.D[d] += a.in.h * u[d] * dv[d], b.in.h += s.tr.D[d] * u[d] * dv[d];
         }
         mass_form_adj(t, s.tr, u.data(), dv.data(), static_cast<const int*>(nullptr), t.nb, s.rb, s.bar);
-        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, s.o, eb, s.bar, b.th, b.in.h);
+        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, eb, s.bar, b.th, b.in.h, b.in.h);
         ties_adj(t, a.th, s.tr, s.rw.eq.now, eb.frame, s.bar, b.th);
         before_rows_adj(w, a, s, b);
         b.finish(w, x_bar);
@@ -176,7 +176,7 @@ static void check_project(const World& w, int steps, Random& rng) {
         project_adj(t, a.th, s.tr, s.rw, a.in.h, steps, v_bar.data(), s.rb, s.bar, b.th, b.in.h);
         clear_frames(t, s);
         for (int r = 0; r < t.ne; r++) s.rb.eq.w[r] = 0;
-        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, s.o, s.rb.eq, s.bar, b.th, b.in.h);
+        equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, s.rb.eq, s.bar, b.th, b.in.h, b.in.h);
         ties_adj(t, a.th, s.tr, s.rw.eq.now, s.rb.eq.frame, s.bar, b.th);
         before_rows_adj(w, a, s, b);
         for (int d = 0; d < t.nv; d++) b.in.v[d] += v_bar[d];

@@ -82,7 +82,7 @@ template <class T> struct Scratch {
   Rows<T> rw;
   RowBars<T> rb;
   Options o;
-  explicit Scratch(const Tree& t, double dirt = 0, const Asked& asked = {}) : o(asked.read()) {
+  explicit Scratch(const Tree& t, double dirt = 0, const Asked& asked = {}) : o(asked.read(t)) {
     Arena<T> count{nullptr, 0};
     map(t, count);
     memory.assign(count.used, T(ElementOf<T>(dirt)));
