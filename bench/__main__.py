@@ -19,6 +19,7 @@ NAMES = (
     "contact_one",
     "contact_length",
     "constraints",
+    "planar",
     "piles",
     "narrowphase",
     "solver",

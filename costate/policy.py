@@ -72,8 +72,8 @@ def rollout_stepwise(
     whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
     whole = whole.where(gone, whole) if transforming() or bool(gone.any()) else whole
     joined = join_status(status)
-    if is_watched(sim.model):
-        warn_status(sim.model, joined, "rollout", stacklevel=5)
+    if is_watched(sim.model, sim.solver):
+        warn_status(sim.model, sim.solver, joined, "rollout", stacklevel=5)
     told = Status(joined.reshape(*diverged_at.shape, -1))
     if policy is not None:
         controls = None if any(u is None for u in used) else torch.stack(used)

@@ -20,7 +20,7 @@ from costate.info import Detail, Info, Status, contacts_of, row_names
 from costate.policy import rollout_stepwise
 from costate.report import GradientReport, gradient_report
 from costate.scene import Model, Params
-from costate.solver import PGS, Contact, Gradient, Impacts, Options, Solver, engine_options
+from costate.solver import PGS, Contact, Gradient, Impacts, InteriorPoint, Options, Solver, engine_options
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_diverged, warn_status
 
@@ -160,7 +160,8 @@ class Simulator:
         as_numpy = type(state.q) is np.ndarray
         if as_numpy:
             # one world in numpy goes straight to the engine, since overhead counts; None: it needs a closer look
-            if params is None and external is None and dt is None and not info:
+            plain = params is None and external is None and dt is None and not info
+            if plain and not isinstance(self._solver, InteriorPoint):  # whose failures are told
                 one = self._step_one(state, control)
                 if one is not None:
                     return one
@@ -170,7 +171,7 @@ class Simulator:
         done = self.advance(state, control, params, external=external, dt=dt, detail=detail)
         warn_diverged(done.at, 1, "step")
         if self._watched:
-            warn_status(self.model, done.detail[0], "step")
+            warn_status(self.model, self.solver, done.detail[0], "step")
         result = (done.state, self._info(state, done)) if info else done.state
         return pytree.tree_map(b.to_numpy, result) if as_numpy else result
 
@@ -205,7 +206,7 @@ class Simulator:
         q, v, at, status = rollout(model.engine, spec, *inputs)
         warn_diverged(at, count, "rollout")
         if self._watched:
-            warn_status(model, status, "rollout")
+            warn_status(model, self.solver, status, "rollout")
         q, v = q.reshape(count + 1, *batch, model.nq), v.reshape(count + 1, *batch, model.nv)
         traj = Trajectory(q, v, at.reshape(batch), controls, status=Status(status.reshape(*batch, -1)))
         return _numpy_trajectory(traj) if as_numpy else traj
@@ -275,7 +276,7 @@ class Simulator:
 
     @cached_property
     def _watched(self) -> bool:
-        return is_watched(self.model)
+        return is_watched(self.model, self.solver)
 
     @cached_property
     def _step_one(self) -> Callable[[Any, Any], Any]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import STATUS_WIDTH, outside_graphs, transforming
+from costate.solver import InteriorPoint, Solver
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -39,18 +40,21 @@ def may_overflow(model: Model) -> bool:
     return tree.max_contacts < tree.candidates
 
 
-def is_watched(model: Model) -> bool:
+def is_watched(model: Model, solver: Solver) -> bool:
     """Whether the status of a step can hold something to warn about."""
-    return model.ne > 0 or may_overflow(model)
+    return model.ne > 0 or may_overflow(model) or isinstance(solver, InteriorPoint)
 
 
 @outside_graphs
-def warn_status(model: Model, status: Tensor, where: str, stacklevel: int = 4) -> None:
+def warn_status(model: Model, solver: Solver, status: Tensor, where: str, stacklevel: int = 4) -> None:
     """Say what went wrong in the solves, once for all worlds and steps of a call."""
-    if transforming() or not is_watched(model):
+    if transforming() or not is_watched(model, solver):
         return
     numbers = status.detach().numpy().reshape(-1, STATUS_WIDTH)
-    messages = (_overflow(model, numbers), _contradiction(numbers, CONTRADICTION[status.dtype]), _far_off(numbers))
+    messages = (
+        _overflow(model, numbers), _contradiction(numbers, CONTRADICTION[status.dtype]), _far_off(numbers),
+        _unsolved(numbers) if isinstance(solver, InteriorPoint) else None,
+    )  # fmt: skip
     for message in filter(None, messages):
         warnings.warn(f"{where}: {message}", RuntimeWarning, stacklevel=stacklevel)
 
@@ -90,4 +94,16 @@ def _far_off(numbers: np.ndarray) -> str | None:
         f"{count} of {len(drift)} worlds have constraints that are off by more than {FAR_OFF} m or rad (world {worst} by "
         f"{drift[worst]:.3g}). If they are only not put together yet, start at cs.project(model, q); if they are out of reach, "
         "they pull in vain: info.constraints.error tells which"
+    )
+
+
+def _unsolved(numbers: np.ndarray) -> str | None:
+    """Which worlds an interior point did not solve; sweeps come closer with every one, it may be anywhere."""
+    open_ = numbers[:, 1] > 0
+    if not open_.any():
+        return None
+    count, worst = int(open_.sum()), int(numbers[:, 0].argmax())
+    return (
+        f"InteriorPoint did not solve the contacts of {count} of {len(open_)} worlds (world {worst} worst, residual "
+        f"{numbers[worst, 0]:.3g} m/s): more iterations may, or costate.PGS(cone=...)"
     )

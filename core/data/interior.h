@@ -23,6 +23,7 @@ template <class T> struct Interior {
   T *dz, *ds;  // [blocks, interior_pairs] their steps                                                   scratch
   T* cross;    // [blocks, interior_pairs] dz ds of the predictor                                        scratch
   T* weight;   // [blocks, interior_pairs] z s on the central path is weight tau, kg; 0: no such pair    by interior
+  int* order;  // [blocks] in the order of their slots                                                   by interior
   Section<T>*
       section;  // [blocks]                                                                               by interior_slope
 };
@@ -36,6 +37,7 @@ template <class T> CS_FN Interior<T> interior_map(int blocks, const Options& o, 
   int n = blocks * interior_pairs(o);
   x.z = m.template take<T>(n), x.s = m.template take<T>(n), x.dz = m.template take<T>(n), x.ds = m.template take<T>(n);
   x.cross = m.template take<T>(n), x.weight = m.template take<T>(n), x.section = m.template take<Section<T>>(blocks);
+  x.order = m.template take<int>(blocks);
   return x;
 }
 

@@ -48,21 +48,6 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   equality_status(t, rw);
 }
 
-// no adjoint: a part of constrain_adj.   rb.w, bars of bounds, mu and R, from rb.lam, of an interior point
-template <class T> CS_OP void interior_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
-  for (int r = 0; r < rw.count[1]; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.lo[r] = rb.hi[r] = T(0);
-  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
-  natural_residual(rw, o);
-  for (int s = 0; s < rw.count[2]; s++) {
-    int first, last, r0, m;
-    island_rows(rw, s, first, last, r0, m);
-    if (!rw.count[3]) interior_slope(rw, o, s), lu_factor(rw.K + rw.island_A[s], m);
-    interior_adj(rw, o, s, rb);
-  }
-  rw.count[3] = 1;
-  for (int r = 0; r < rw.count[1]; r++) rb.R[r] = -rb.w[r] * rw.lam[r];
-}
-
 // no adjoint: integers.   the trees of island s: their bodies and dofs, in order, and marks on the bodies
 template <class T>
 CS_FN void island_trees(const Tree& t, const Rows<T>& rw, int s, int* in_island, int* bodies, int& n, int* dofs, int& nd) {
@@ -200,8 +185,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
       if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
     }
   }
-  bool rounds = rw.count[0] && !t.large && o.method == kRounds, dense = rounds && solver_adj(rw, o, rb);
-  if (rw.count[0] && o.method == kInterior) interior_bars(rw, o, rb);
+  bool dense = rw.count[0] && !t.large && solver_adj(rw, o, rb);
   if (rw.count[0] && t.large) relax_large_adj(t, rw, o, rb);
   // s and u
   for (int i = 0; i < rw.count[0]; i++) {

@@ -219,11 +219,11 @@ template <class T> CS_OP void interior_steps(const Rows<T>& rw, const Options& o
   }
 }
 
-// no adjoint: a part of the iteration.   the part of the step of island s after which the first pair has a zero
-template <class T> CS_OP T interior_reach(const Rows<T>& rw, const Options& o, int s) {
+// no adjoint: a part of the iteration.   the longest part of the step that leaves all pairs positive
+template <class T> CS_OP T interior_reach(const Rows<T>& rw, const Options& o) {
   const Interior<T>& ip = rw.ip;
   T most = T(ElementOf<T>(kLeastPair)), one = T(1);
-  for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++)
+  for (int i = 0; i < rw.count[0]; i++)
     for (int p = i * interior_pairs(o); p < interior_end(rw, o, i); p++) {
       auto some = ip.weight[p] > T(0);
       most = max(most, max(-ip.dz[p] / select(some, ip.z[p], one), -ip.ds[p] / select(some, ip.s[p], one)));
@@ -231,17 +231,30 @@ template <class T> CS_OP T interior_reach(const Rows<T>& rw, const Options& o, i
   return one / most;
 }
 
-// no adjoint: a part of the iteration.   mean of z s / weight of island s after a part of the step
-template <class T> CS_OP T interior_tau(const Rows<T>& rw, const Options& o, int s, T part) {
+// no adjoint: a part of the iteration.   mean of z s / weight after a part of the step. Blocks in the order of their slots: that of islands depends on
+// lane-mates, and with it the rounding of the sum
+template <class T> CS_OP T interior_tau(const Rows<T>& rw, const Options& o, T part) {
   const Interior<T>& ip = rw.ip;
   T sum = T(0), count = T(0), one = T(1), zero = T(0);
-  for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++)
+  for (int k = 0; k < rw.count[0]; k++) {
+    int i = ip.order[k];
     for (int p = i * interior_pairs(o); p < interior_end(rw, o, i); p++) {
       auto some = ip.weight[p] > zero;
       T product = fma(part, ip.dz[p], ip.z[p]) * fma(part, ip.ds[p], ip.s[p]);
       sum += select(some, product / select(some, ip.weight[p], one), zero), count += select(some, one, zero);
     }
+  }
   return sum / max(count, one);
+}
+
+// no adjoint: integers.   blocks in the order of their slots
+template <class T> CS_OP void interior_order(const Rows<T>& rw) {
+  auto before = [&](int i, int j) { return rw.kind[i] != rw.kind[j] ? rw.kind[i] < rw.kind[j] : rw.item[i] < rw.item[j]; };
+  for (int i = 0; i < rw.count[0]; i++) {
+    int k = i;
+    for (; k > 0 && before(i, rw.ip.order[k - 1]); k--) rw.ip.order[k] = rw.ip.order[k - 1];
+    rw.ip.order[k] = i;
+  }
 }
 
 CS_END

@@ -197,7 +197,9 @@ template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Optio
 // no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
 template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
   int n = rw.count[1];
-  auto exact = o.exact ? rw.status->solved == rw.status->solved : rw.status->solved < T(0.5);
+  // an interior point has no sweeps to reverse: where it did not converge too its conditions are differentiated
+  T open = o.method == kRounds ? rw.status->solved : T(1);
+  auto exact = o.exact ? open == open : open < T(0.5);
   bool dense = any(exact);
   for (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
   for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);

@@ -2,7 +2,7 @@
 
 worlds.png: a double pendulum let go from every pair of angles on a grid. Each pixel is a world. The left map shows where the
 lower link points in the end; the right map how much that depends on the start: every world's gradient, from one backward pass.
-identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png, pile.png: what examples draw.
+chain_mass.png, identify_pendulum.png, throw_ball.png, servo_arm.png, servo_quadruped.png, pile.png: what examples draw.
 hits.png: five balls in a row that hit each other, and the costate of the last one's place on its way back (guide/contact.md).
 chain.png: a ball that flies against a chain (guide/drawing.md).
 linkage.png: a four-bar, the curve of a point of its coupler, and how far its loop is open (guide/constraints.md).
@@ -11,8 +11,10 @@ linkage.png: a four-bar, the curve of a point of its coupler, and how far its lo
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from time import perf_counter
 
@@ -111,9 +113,11 @@ def shrink(path: Path) -> None:
 def example_picture(name: str, *pictures: str) -> None:
     """An example's own pictures; one is called like the example."""
     example = HERE.parents[1] / f"examples/{name}.py"
-    subprocess.run([sys.executable, example, "--out", HERE], check=True, stdout=subprocess.DEVNULL)
-    for picture in pictures or (name,):
-        shrink(HERE / f"{picture}.png")
+    with tempfile.TemporaryDirectory() as folder:  # some write numbers too
+        subprocess.run([sys.executable, example, "--out", folder], check=True, stdout=subprocess.DEVNULL)
+        for picture in pictures or (name,):
+            shutil.copy(Path(folder) / f"{picture}.png", HERE)
+            shrink(HERE / f"{picture}.png")
 
 
 def row_of_balls() -> tuple[cs.Simulator, cs.Trajectory]:
@@ -248,6 +252,7 @@ if __name__ == "__main__":
     hits_picture()
     linkage_picture()
     chain_picture()
+    example_picture("chain", "chain_mass")
     example_picture("identify_pendulum")
     example_picture("throw_ball")
     example_picture("servo_robots", "servo_arm", "servo_quadruped")

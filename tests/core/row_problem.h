@@ -80,6 +80,7 @@ template <class T> struct Memory {
     rw.island_block[0] = rw.island_A[0] = 0, rw.island_block[1] = p.blocks(), rw.island_A[1] = p.n * p.n;
     rw.island_singles[0] = p.singles;
     for (int i = 0; i <= p.blocks(); i++) rw.kind[i] = i < p.singles ? kDryRow : kContactRows, rw.first_row[i] = p.row(i);
+    for (int i = 0; i < p.blocks(); i++) rw.item[i] = rw.mark + i;  // slots one after the other
   }
   void map(Tree t, Arena<T>& m) {
     t.max_contacts = t.max_slots;

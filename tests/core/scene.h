@@ -247,7 +247,7 @@ inline void step_at(const World& w, const Duals& x, const double* solution, Scra
   constrained_solve(t, s.tr, s.rw, dv.data(), answer.data());
   y.resize(t.nq + t.nv);
   for (int d = 0; d < t.nv; d++) y[t.nq + d] = s.rw.v_star[d] + dv[d];
-  if (t.ne) project(t, View<Dual<double>>(w, x).th, s.tr, s.rw.eq, x[w.at_h()], s.o.project, y.data() + t.nq);
+  if (t.ne) project(t, View<Dual<double>>(w, x).th, s.tr, s.rw.eq, x[w.at_h()], x[w.at_h()], s.o.project, y.data() + t.nq);
   integrate(t, s.tr.q, x[w.at_h()], y.data() + t.nq, y.data());
   add_impulses(s.rw, y);
 }

@@ -116,7 +116,7 @@ template <class T> static void velocity_of(const World& w, const std::vector<T>&
   before_rows(w, a, s);
   std::vector<T> dv(w.t.nv);
   for (int d = 0; d < w.t.nv; d++) y[d] = a.in.v[d];
-  equality(w.t, a.th, s.tr, s.rw.eq, a.in.h, s.o, y.data(), dv.data());
+  equality(w.t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, y.data(), dv.data());
 }
 // with w = A^-1 J H^-1 v_bar and u = H^-1 (v_bar - J^T w) the derivative is that of -u . (H dv - J^T lambda) - w . (J v** + target + R lambda)
 static void check_velocity(const World& w, Random& rng) {
@@ -159,7 +159,7 @@ template <class T> static void project_of(const World& w, const std::vector<T>& 
   before_rows(w, a, s);
   equality_setup(w.t, a.th, s.tr, s.rw.eq, rate / a.in.h, s.o);
   for (int d = 0; d < w.t.nv; d++) y[d] = a.in.v[d];
-  project(w.t, a.th, s.tr, s.rw.eq, a.in.h, s.o.project, y.data());
+  project(w.t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o.project, y.data());
 }
 static void check_project(const World& w, int steps, Random& rng) {
   const Tree& t = w.t;
@@ -173,7 +173,7 @@ static void check_project(const World& w, int steps, Random& rng) {
         View<double> a(w, w.x);
         BarView b(w, x_bar);
         bars_clear(t, s.bar), equality_bars_clear(t, s.rb.eq);
-        project_adj(t, a.th, s.tr, s.rw, a.in.h, steps, v_bar.data(), s.rb, s.bar, b.th, b.in.h);
+        project_adj(t, a.th, s.tr, s.rw, a.in.h, a.in.h, steps, v_bar.data(), s.rb, s.bar, b.th, b.in.h, b.in.h);
         clear_frames(t, s);
         for (int r = 0; r < t.ne; r++) s.rb.eq.w[r] = 0;
         equality_adj(t, a.th, s.tr, s.rw.eq, a.in.h, a.in.h, s.o, s.rb.eq, s.bar, b.th, b.in.h, b.in.h);

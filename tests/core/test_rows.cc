@@ -44,7 +44,7 @@ struct Moving {
   explicit Moving(const World& w) : x(moving(w)), s(w.t), a(w, x) {
     normalise(w.t, a.in.q, s.tr.q), kinematics(w.t, a.th, s.tr), costate::velocity(w.t, s.tr, a.in.v),
         shapes(w.t, a.th, s.tr, s.rw);
-    collide(w.t, a.th, s.tr, s.rw, a.in.h, s.o);
+    collide(w.t, a.th, s.tr, s.rw, row_inputs(a.in), s.o);
     limits(w.t, a.th, s.tr.q, a.in.v, a.in.h, s.rw);
   }
   // velocity of the point of body b that is at x, seen from its tree's origin; of the world: none
