@@ -163,8 +163,8 @@ CS_OP void interior_path(const Rows<T>& rw, const Options& o, M open, T v, T wei
   }
 }
 
-// interior: lambda of all rows; status: residual, steps, solved.   Its adjoint is that of the conditions it solves, which the natural map states as well
-// (ops/polish.h, natural_adj): eq. 3 of the paper with the pairs eliminated
+// no adjoint: that of the conditions it solves, which the natural map states as well (natural_adj of ops/polish.h): eq. 3 of the paper with the pairs
+// eliminated.   lambda of all rows; status: residual, steps, solved
 template <class T> CS_OP void interior(const Rows<T>& rw, const Options& o) {
   using E = ElementOf<T>;
   T tol = T(E(o.tolerance)), v = tol, steps = T(0);
