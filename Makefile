@@ -4,9 +4,11 @@
 #   make slow    the tests that take minutes         make bench    benchmarks against other engines
 #   make clean   remove what was built (not .venv)
 # Pass options with ARGS:  make test ARGS="-k pendulum"     Another Python: make run PYTHON=python3.12
+# Another example: make run EXAMPLE=identify_pendulum       Quickly: make run ARGS=--quick
 
 PYTHON ?= python3
 ARGS ?=
+EXAMPLE ?= chain
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -25,7 +27,7 @@ STUBGEN = $(BIN)/python -m nanobind.stubgen -q -m _core -o $(STUB) \
 .DELETE_ON_ERROR:
 
 run: $(EXT)
-	$(BIN)/python examples/identify_pendulum.py $(ARGS)
+	$(BIN)/python examples/$(EXAMPLE).py $(ARGS)
 
 test: lint core-tests $(EXT)
 	$(BIN)/python -m pytest -n auto --maxprocesses=8 --slow $(ARGS)

@@ -87,7 +87,7 @@ template <class T> CS_OP void find_end(const Tree& t, const Params<T>& th, const
                                        const Options& o, const Inputs<T>& in, Split<T>& s, int k) {
   using E = ElementOf<T>;
   int* hit = s.hit + k * lanes<T>;
-  T meeting = T(E(kMeeting<E>)), zero = T(0), left = s.left[k], gap, rate;
+  T meeting = T(E(kMeeting<E>)), zero = T(0), left = s.left[k], gap, rate, last_gap = zero, last_h = zero;
   for (int n = 0;; n++) {
     int over = int(lane_bits(!(s.h[k] < left * T(E(1 - kLeastPart)))));
     for (int l = 0; l < lanes<T>; l++)
@@ -97,7 +97,11 @@ template <class T> CS_OP void find_end(const Tree& t, const Params<T>& th, const
     meetings(t, th, rw, o, s, hit, gap, rate);
     auto off = (abs(gap) > meeting) & (rate < zero);
     if (!any(off)) return;
-    T next = s.h[k] - select(off, gap / select(off, rate, T(1)), zero);
+    // the way of what is pushed depends on the duration: from the second try on the slope is that of the tries themselves
+    T by = s.h[k] - last_h, slope = (gap - last_gap) / select(by == zero, T(1), by);
+    auto secant = off & (n > 0 ? slope < zero : off & !off) & !(by == zero);
+    T next = s.h[k] - select(off, gap / select(secant, slope, select(off, rate, T(1))), zero);
+    last_gap = gap, last_h = s.h[k];
     s.h[k] = min(max(next, T(E(kLeastPart)) * left), left);
   }
 }

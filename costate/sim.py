@@ -19,7 +19,7 @@ from costate.autodiff.torch import CONTACTS, STATUS, RolloutSpec, instant, rollo
 from costate.info import Detail, Info, Status, contacts_of, row_names
 from costate.policy import rollout_stepwise
 from costate.report import GradientReport, gradient_report
-from costate.scene import Model, Params
+from costate.scene import Free, Model, Params, Planar
 from costate.solver import PGS, Contact, Gradient, Impacts, InteriorPoint, Options, Solver, engine_options
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_diverged, warn_status
@@ -71,6 +71,8 @@ class Simulator:
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
+        if impacts is not None:
+            _check_impacts(model)
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact
@@ -299,6 +301,18 @@ def _rebuild(
         "solver": solver, "contact": contact, "gradient": gradient, "project": project, "impacts": impacts,
     }  # fmt: skip
     return Simulator(model, dt, device=device, dtype=dtype, **options)
+
+
+def _check_impacts(model: Model) -> None:
+    """Steps of robots with a floating base cannot be split yet: some of their gradients would be wrong."""
+    floating = {Free.code, Planar.code}
+    for name, parent in zip(model.body_names, model.parent, strict=True):
+        root = parent
+        while root >= 0 and model.parent[root] >= 0:
+            root = model.parent[root]
+        if root >= 0 and model.joint_type[root] in floating:
+            base = model.body_names[root]
+            raise NotImplementedError(f"impacts='toi' does not work yet for bodies on a floating base, got {name!r} on {base!r}")
 
 
 def _numpy_trajectory(traj: Trajectory) -> Trajectory:

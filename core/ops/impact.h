@@ -11,9 +11,10 @@
 
 CS_BEGIN
 
-constexpr int kMostAdvances = 40;  // of one search
-constexpr int kCautious = 8;       // of these with what turning may add; it makes the last ones slow
-constexpr int kMostRoots = 8;      // steps to find the time to the last digit
+constexpr int kMostAdvances = 64;  // of one search
+// Gap, over the size of what turns, below which a pair meets as it approaches now: what turning may add would make the last advances slow
+constexpr double kClosing = 1e-2;
+constexpr int kMostRoots = 12;  // steps to find the time to the last digit
 // Shortest part of a step, over what is left of it. What meets later than all but this much meets in the next step
 constexpr double kLeastPart = 1e-9;
 
@@ -62,16 +63,17 @@ template <class T> CS_OP int look_at_pair(const Tree& t, const Params<T>& th, co
   return s.rw.count[6];
 }
 
-// no adjoint: see above.   how shape i turns: no point of it moves faster than another by more than `turn`, or is bent away by more than `bend`
-template <class T> CS_FN void turning(const Tree& t, const Params<T>& th, const Way<T>& s, int i, T& turn, T& bend) {
+// no adjoint: see above.   how shape i turns: no point of it moves faster than another by more than `turn`, or is bent away by more than `bend`; its size
+// is added to `size`
+template <class T> CS_FN void turning(const Tree& t, const Params<T>& th, const Way<T>& s, int i, T& turn, T& bend, T& size) {
   int b = t.shape_body[i];
   if (b < 0) return;
   s.rw.bound_p[i] = s.rw.shape_p[i];
   shape_bound(t, th, s.rw, i);
   Vec3<T> e = s.rw.bound[i], arm = s.rw.bound_p[i] - s.tr.p[b], w = s.tr.v[b].w, faster = s.accel[b].w;
-  T size = t.shape_type[i] == kSphere ? T(0) : sqrt(dot(e, e)), w2 = dot(w, w);
-  turn = fma(T(2) * sqrt(w2), size, turn);
-  bend = fma(size + sqrt(dot(arm, arm)), w2 + sqrt(dot(faster, faster)), bend);
+  T half = t.shape_type[i] == kSphere ? T(0) : sqrt(dot(e, e)), w2 = dot(w, w);
+  size += half, turn = fma(T(2) * sqrt(w2), half, turn);
+  bend = fma(half + sqrt(dot(arm, arm)), w2 + sqrt(dot(faster, faster)), bend);
 }
 
 // no adjoint: see above.   first time at which gap + s rate + s^2/2 accel is zero, not below `never` if there is none
@@ -117,14 +119,14 @@ template <class T> CS_FN T lane_flags(int bits) {
 
 // no adjoint: see above.   how long pair k cannot meet, in lanes `bits`, where s.tr is; 0: it meets
 template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, Way<T>& s, int k,
-                                        int bits, bool cautious) {
+                                        int bits, bool first) {
   using E = ElementOf<T>;
   int p = s.pair[k], i = t.pair_a[p], j = t.pair_b[p], a = t.shape_body[i], b = t.shape_body[j];
   Motion<T> still = zero_motion<T>(), a_a = a < 0 ? still : s.accel[a], a_b = b < 0 ? still : s.accel[b];
-  T zero = T(0), never = T(E(kNowhere)), soonest = never, meeting = T(E(kMeeting<E>)), turn = zero, bend = zero;
-  turning(t, th, s, i, turn, bend), turning(t, th, s, j, turn, bend);
+  T zero = T(0), never = T(E(kNowhere)), soonest = never, meeting = T(E(kMeeting<E>)), turn = zero, bend = zero, size = zero;
+  turning(t, th, s, i, turn, bend, size), turning(t, th, s, j, turn, bend, size);
   // corners on a plane are points, which turn with their own speed
-  if (!cautious || !pair_chosen(t.shape_type[i], t.shape_type[j])) turn = zero;
+  if (!pair_chosen(t.shape_type[i], t.shape_type[j])) turn = zero;
   // what rows hold, and what has just been hit, only meets if it approaches
   auto held = lane_flags<T>(s.held[k]) > T(0.5);
   T slow = select(held, T(-E(o.bounce_speed)), T(-E(kLeastBounce * o.bounce_speed)));
@@ -133,7 +135,9 @@ template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, cons
     T gap = s.rw.gap[c], rate = s.rate[c], accel = gap_rate(s.rw, c, a_a, a_b) - bend;
     auto stays = !((gap > T(E(kTouching<E>))) | (rate < slow));
     auto meets = (rate < zero) & !(gap > meeting);
-    T by = first_root(max(gap, zero), select(gap > meeting, rate - turn, rate), accel, never);
+    T by = first_root(max(gap, zero), select(gap > T(E(kClosing)) * size, rate - turn, rate), accel, never);
+    // what overlaps from the start has met before: it is no meeting of this part
+    if (first) s.bits[k] &= ~int(lane_bits(gap < T(-E(kTouching<E>))));
     soonest = min(soonest, select(stays, never, select(meets, zero, by)));
   }
   return soonest;
@@ -156,8 +160,8 @@ template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, co
     for (int k = 0; k < s.n; k++) {
       int bits = s.bits[k] & seeking;
       if (!bits) continue;
-      T by = pair_advance(t, th, rw, o, s, k, bits, n < kCautious);
-      int sooner = int(lane_bits(by < advance)) & bits;
+      T by = pair_advance(t, th, rw, o, s, k, bits, n == 0);
+      int sooner = int(lane_bits(by < advance)) & bits & s.bits[k];
       for (int l = 0; l < lanes<T>; l++)
         if (sooner >> l & 1) set_lane(advance, l, lane(by, l)), hit[l] = s.pair[k];
     }

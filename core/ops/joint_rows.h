@@ -22,24 +22,22 @@ template <class T> struct RowValues {
 constexpr double kUnbounded = 1e30;
 
 // contact_target: the velocity that a gap asks for, and its derivatives by gap, J v, e, h and the whole step, of which h may be a part: that
-// decides how fast a penetration is undone. bounces: whether what would meet within the step bounces now
+// decides how fast a penetration is undone. bounces: 1 where what would meet within the step bounces now
 template <class T> struct Target {
   T value, gap, v, e, h, full;
 };
 // no adjoint: it returns its own derivatives.   A soft contact is a spring: it pushes as hard as it is compressed, without push_speed.
 // An impact takes over where it asks for more than the penetration does.
 // kinks: touching, the end of push_speed, and the gate of an impact, which is chosen like a feature
-template <class T>
-CS_FN Target<T> contact_target(T gap, T Jv, T Jv_star, T e, T soft, T h, T full, bool bounces, const Options& o) {
+template <class T> CS_FN Target<T> contact_target(T gap, T Jv, T Jv_star, T e, T soft, T h, T full, T bounces, const Options& o) {
   using E = ElementOf<T>;
-  T zero = T(0), inv = T(1) / h, share = T(E(o.recovery)) / full, push = T(-E(o.push_speed)), wish = share * gap;
+  T zero = T(0), inv = T(1) / h, share = T(1) / full, push = T(-E(o.push_speed)), wish = T(E(o.recovery)) * gap * share;
   auto deep = gap < zero;
   auto slow = (wish > push) | (soft > zero);
-  T slope = select(deep, select(slow, share, zero), inv);
+  T slope = select(deep, select(slow, T(E(o.recovery)) * share, zero), inv);
   T value = select(deep, select(slow, wish, push), gap * inv), late = -slope * gap;
-  Target<T> y = {value, slope, zero, zero, select(deep, zero, late * inv), select(deep, late / full, zero)};
-  if (!bounces) return y;
-  auto impact = (fma(h, Jv_star, gap) < zero) & (Jv < T(-E(o.bounce_speed))) & !(deep & !(e * Jv < value));
+  Target<T> y = {value, slope, zero, zero, select(deep, zero, late * inv), select(deep, late * share, zero)};
+  auto impact = (fma(h, Jv_star, gap) < zero) & (Jv < T(-E(o.bounce_speed))) & (bounces > zero) & !(deep & !(e * Jv < value));
   return {select(impact, e * Jv, value), select(impact, zero, slope), select(impact, e, zero),
           select(impact, Jv, zero),      select(impact, zero, y.h),   select(impact, zero, y.full)};
 }

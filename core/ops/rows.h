@@ -128,14 +128,17 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   const T* J = rw.J + s.J;
   T Jv_star = row_dot(s, J, rw.v_star), Jv = row_dot(s, J, in.v), gap = row_gather<T>(rw.gap, item, same),
     e = row_gather<T>(rw.e, item, same);
-  Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, in.full, !in.split, o);
+  // where steps are split only what overlaps bounces like this: it has met before
+  auto met = gap < T(-E(kTouching<E>));
+  T bounces = in.split ? select(met, T(1), T(0)) : T(1);
+  Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, in.full, bounces, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
   for (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
   if (in.split) {
     // an impact takes no time: what forces do in the rest of the step does not count. y = A lambda + J v + e J_n v
-    auto hit =
-        valid & !(gap > T(E(kTouching<E>))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) & (Jv < T(-E(o.bounce_speed)));
+    auto hit = valid & !(met | (gap > T(E(kTouching<E>)))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) &
+               (Jv < T(-E(o.bounce_speed)));
     rw.impact[i] = select(hit, T(1), T(0));
     rw.t_gap[i] = select(hit, T(0), y.gap), rw.t_v[i] = select(hit, T(1) + e, y.v), rw.t_e[i] = select(hit, Jv, y.e),
     rw.t_h[i] = select(hit, T(0), y.h), rw.t_full[i] = select(hit, T(0), y.full);
@@ -205,7 +208,7 @@ CS_OP void limit_row(const Tree& t, const Params<T>& th, const Rows<T>& rw, cons
   }
   T Jv_star = row_dot(s, J, rw.v_star);
   // a limit does not bounce: with J v = 0 the gate stays shut
-  Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, in.full, true, o);
+  Target<T> y = contact_target(row_gather<T>(rw.distance, item, same), T(0), Jv_star, T(0), T(0), in.h, in.full, T(1), o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = T(0), rw.t_e[i] = T(0), rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
   rw.lo[r] = T(0), rw.hi[r] = T(ElementOf<T>(kUnbounded)), rw.R[r] = floor;

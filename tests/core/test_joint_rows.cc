@@ -313,17 +313,17 @@ static void check_target(Random& rng) {
       {-0.01, -0.2, -0.3, 0, -0.2},     // one that would leave more slowly than the recovery
   };
   for (auto c : cases) {
-    Target<double> y = contact_target(c.gap, c.Jv, c.Jv_star, e, c.soft, h, h, true, o);
+    Target<double> y = contact_target(c.gap, c.Jv, c.Jv_star, e, c.soft, h, h, 1.0, o);
     CHECK_NEAR(y.value, c.value, kRounding);
     check_adjoint(
         "contact_target", {c.gap, c.Jv, e, h}, 1,
         [&](const Duals& x, Duals& out) {
-          out[0] = contact_target(x[0], x[1], D(c.Jv_star), x[2], D(c.soft), x[3], x[3], true, o).value;
+          out[0] = contact_target(x[0], x[1], D(c.Jv_star), x[2], D(c.soft), x[3], x[3], D(1), o).value;
         },
         [&](const Vector& g, Vector& bar) { bar = {g[0] * y.gap, g[0] * y.v, g[0] * y.e, g[0] * (y.h + y.full)}; }, rng);
   }
   // exactly touching: the outside's slope; a gap of nothing asks for nothing
-  Target<double> y = contact_target(0.0, 1.0, 1.0, e, 0.0, h, h, true, o);
+  Target<double> y = contact_target(0.0, 1.0, 1.0, e, 0.0, h, h, 1.0, o);
   CHECK(y.value == 0 && y.gap == 1 / h);
 }
 

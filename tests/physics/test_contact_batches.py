@@ -183,7 +183,7 @@ def test_an_unconverged_solve_says_so():
 def test_status_is_quiet_without_contacts():
     m = on_ground(cs.Sphere(0.1), height=5.0).build()
     traj = cs.Simulator(m).rollout(cs.Simulator(m).initial_state(3), steps=10)
-    assert torch.equal(traj.status.numbers, torch.zeros(3, 10, dtype=torch.float64))
+    assert torch.equal(traj.status.numbers, torch.zeros(3, 11, dtype=torch.float64))
 
 
 def test_the_default_solves_most_worlds():
