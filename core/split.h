@@ -16,11 +16,12 @@ CS_BEGIN
 // The parts of a step, and scratch
 template <class T> struct Split {
   Way<T> way;
-  T *q, *v, *after, *h,
-      *left;   // [most + 1, nq], [., nv] twice, [most + 1] twice: where each part begins, its duration, and what was left then
+  // where each part begins [most + 1, nq], [., nv]; what chooses what flies in it (Inputs) [., nv] twice; its duration and what was left then
+  T *q, *v, *after, *later, *h, *left;
   T full;      // the step
   int* hit;    // [most + 1, lanes] the pair that meets at its end, -1 none
   int* live;   // [most + 1] lanes that are in this part, as bits
+  int* point;  // [most + 1, lanes] which of its points
   int* began;  // [lanes] the pair whose impact the step begins with, -1 none
   int parts;
   T *q_end, *v_end;
@@ -36,8 +37,9 @@ template <class T> CS_FN Split<T> split_map(const Tree& t, const Options& o, boo
   int n = o.impacts + 1;
   s.way = way_map(t, m);
   s.q = m.template take<T>((n + 1) * t.nq), s.v = m.template take<T>((n + 1) * t.nv), s.after = m.template take<T>(n * t.nv);
+  s.later = m.template take<T>(n * t.nv);
   s.h = m.template take<T>(n), s.left = m.template take<T>(n), s.hit = m.template take<int>(n * lanes<T>);
-  s.live = m.template take<int>(n + 1), s.began = m.template take<int>(lanes<T>);
+  s.live = m.template take<int>(n + 1), s.point = m.template take<int>(n * lanes<T>), s.began = m.template take<int>(lanes<T>);
   s.q_end = m.template take<T>(t.nq), s.v_end = m.template take<T>(t.nv);
   if (!keep) return s;
   s.bar = bars_map(t, m);
@@ -50,7 +52,8 @@ template <class T> CS_FN Split<T> split_map(const Tree& t, const Options& o, boo
 
 // no adjoint: gathers arguments.   of part k
 template <class T> CS_FN Inputs<T> part_inputs(const Tree& t, const Options& o, const Inputs<T>& in, const Split<T>& s, int k) {
-  return {s.q + k * t.nq, s.v + k * t.nv, in.u, s.h[k], in.external, k < o.impacts, s.full, s.left[k], s.after + k * t.nv};
+  return {s.q + k * t.nq,     s.v + k * t.nv,    in.u, s.h[k], in.external, k < o.impacts, s.full, s.left[k],
+          s.after + k * t.nv, s.later + k * t.nv};
 }
 
 // no adjoint: chooses.   of the n candidates of a pair the one that meets: of those that approach the closest, else the closest of all; per lane
@@ -63,9 +66,18 @@ template <class T> CS_FN int meets_at(const Options& o, const Way<T>& s, int n, 
   return int(lane_bits((key(c) < before) & !(behind < key(c))));
 }
 
-// no adjoint: see above.   gap and rate, per lane, of the pairs that meet, in configuration s.q_end with s.v_end
+// no adjoint: chooses.   the same of corners on a plane, which keep their numbers: the lowest of those that rows do not hold.   rests: of the pair
+template <class T> CS_FN int lowest_at(const Way<T>& s, const int* rests, int n, int c) {
+  T far = T(ElementOf<T>(kNowhere)), before = far + far, behind = before;
+  auto key = [&](int i) { return fma(far, lane_flags<T>(rests[i]), s.rw.gap[i]); };
+  for (int i = 0; i < c; i++) before = min(before, key(i));
+  for (int i = c + 1; i < n; i++) behind = min(behind, key(i));
+  return int(lane_bits((key(c) < before) & !(behind < key(c))));
+}
+
+// no adjoint: see above.   gap and rate, per lane, of the pairs that meet, in configuration s.q_end with s.v_end; and in which of their points
 template <class T> CS_OP void meetings(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, Split<T>& s,
-                                       const int* hit, T& gap, T& rate) {
+                                       const int* hit, int* point, T& gap, T& rate) {
   Way<T>& at = s.way;
   normalise(t, s.q_end, at.tr.q);
   look_at(t, th, at, s.v_end, static_cast<const T*>(nullptr));
@@ -74,36 +86,62 @@ template <class T> CS_OP void meetings(const Tree& t, const Params<T>& th, const
     int bits = 0;
     for (int l = 0; l < lanes<T>; l++) bits |= (hit[l] == at.pair[k]) << l;
     if (!bits) continue;
-    int n = look_at_pair(t, th, rw, at, at.pair[k], bits);
+    int p = at.pair[k], n = look_at_pair(t, th, rw, at, p, bits);
+    bool chosen = pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]);
     for (int c = 0; c < n; c++) {
-      auto mine = lane_flags<T>(meets_at(o, at, n, c) & bits) > T(0.5);
+      int here = (chosen ? meets_at(o, at, n, c) : lowest_at(at, at.rests + k * kCorners, n, c)) & bits;
+      auto mine = lane_flags<T>(here) > T(0.5);
       gap = select(mine, at.rw.gap[c], gap), rate = select(mine, at.rate[c], rate);
+      for (int l = 0; l < lanes<T>; l++)
+        if (here >> l & 1) point[l] = c;
     }
   }
 }
 
-// no adjoint: see above.   part k again, until the pairs that meet at its end do so to the last digit. What meets after the end is no hit
-template <class T> CS_OP void find_end(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+// no adjoint: see above.   part k again, until the pairs that meet at its end do so to the last digit: secants, kept between a time before and a time
+// after, since the end of what is pushed moves in another way than its bodies. What does not meet within what is left is no hit. Nor is what overlaps
+// all the while: it is not looked at again. Returns whether there was any
+template <class T> CS_OP bool find_end(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const Options& o, const Inputs<T>& in, Split<T>& s, int k) {
   using E = ElementOf<T>;
-  int* hit = s.hit + k * lanes<T>;
-  T meeting = T(E(kMeeting<E>)), zero = T(0), left = s.left[k], gap, rate, last_gap = zero, last_h = zero;
-  for (int n = 0;; n++) {
-    int over = int(lane_bits(!(s.h[k] < left * T(E(1 - kLeastPart)))));
-    for (int l = 0; l < lanes<T>; l++)
-      if (over >> l & 1 && hit[l] >= 0) hit[l] = -1, set_lane(s.h[k], l, lane(left, l));
+  int *hit = s.hit + k * lanes<T>, *point = s.point + k * lanes<T>, open = 0, missed = 0, sunk = 0;
+  for (int l = 0; l < lanes<T>; l++) open |= (hit[l] >= 0) << l;
+  T zero = T(0), half = T(E(0.5)), left = s.left[k], least = T(E(kLeastPart)) * left, most = T(E(1 - kLeastPart)) * left;
+  T h = min(s.h[k], most), before = zero, behind = most, bracket = zero, h_old = h, gap_old = zero, gap, rate;
+  for (int n = 0; n < kMostRoots && open; n++) {
+    auto now = lane_flags<T>(open) > half;
+    s.h[k] = select(now, h, s.h[k]);
     step(t, th, tr, rw, o, part_inputs(t, o, in, s, k), s.q_end, s.v_end);
-    if (n == kMostRoots) return;
-    meetings(t, th, rw, o, s, hit, gap, rate);
-    auto off = (abs(gap) > meeting) & (rate < zero);
-    if (!any(off)) return;
-    // the way of what is pushed depends on the duration: from the second try on the slope is that of the tries themselves
-    T by = s.h[k] - last_h, slope = (gap - last_gap) / select(by == zero, T(1), by);
-    auto secant = off & (n > 0 ? slope < zero : off & !off) & !(by == zero);
-    T next = s.h[k] - select(off, gap / select(secant, slope, select(off, rate, T(1))), zero);
-    last_gap = gap, last_h = s.h[k];
-    s.h[k] = min(max(next, T(E(kLeastPart)) * left), left);
+    meetings(t, th, rw, o, s, hit, point, gap, rate);
+    auto early = gap > zero;
+    auto goes_on = (abs(gap) > T(E(kMeeting<E>))) & (early | (h > least)) & (behind - before > T(E(1e-15)) * left);
+    int there = int(lane_bits(!goes_on));
+    int never = int(lane_bits(early & !(h < most))) & open & ~there;
+    before = select(early, h, before), behind = select(early, behind, h), bracket = select(early, bracket, T(1));
+    auto moved = (h < h_old) | (h_old < h), known = bracket > half;
+    T slope = select(moved, (gap - gap_old) / select(moved, h - h_old, T(1)), rate), middle = half * (before + behind);
+    auto falls = slope < zero;
+    T next = h - select(falls, gap / select(falls, slope, T(1)), zero);
+    if (n % 4 == 3) next = select(known, middle, next);
+    auto between = falls & (next > before) & ((next < behind) | !known);
+    h_old = select(now, h, h_old), gap_old = select(now, gap, gap_old);
+    h = select(now, max(select(between, min(next, behind), select(known, middle, behind)), least), h);
+    int inside = int(lane_bits(!((gap > T(-10 * E(kTouching<E>))) | (s.h[k] > least)))) & open, past = 0;
+    for (int i = 0; i < s.way.n; i++) {
+      int p = s.way.pair[i];
+      if (!pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]])) continue;
+      for (int l = 0; l < lanes<T>; l++)
+        if (inside >> l & 1 && hit[l] == p) s.way.bits[i] &= ~(1 << l), past |= 1 << l;
+    }
+    sunk |= past, never |= past;
+    for (int l = 0; l < lanes<T>; l++)
+      if (never >> l & 1) hit[l] = -1, set_lane(s.h[k], l, lane(left, l));
+    open &= ~(never | there), missed = int(lane_bits(gap > T(E(kTouching<E>)))) & open;
   }
+  for (int l = 0; l < lanes<T>; l++)
+    if (missed >> l & 1) hit[l] = -1, set_lane(s.h[k], l, lane(left, l));
+  step(t, th, tr, rw, o, part_inputs(t, o, in, s, k), s.q_end, s.v_end);
+  return sunk != 0;
 }
 
 // no adjoint: integers.   the pair of an impact with which part 0 begins, of each lane; deeper ones have not just met
@@ -123,16 +161,19 @@ template <class T> CS_FN void find_began(const Rows<T>& rw, int* began) {
 // no adjoint: see above.   the step of part k to the end of what is left. If it begins with impacts, what they do alone decides what flies
 template <class T> CS_OP void try_part(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const Options& o, const Inputs<T>& in, Split<T>& s, int k) {
-  T *after = s.after + k * t.nv, some = T(0);
+  T *after = s.after + k * t.nv, *later = s.later + k * t.nv, some = T(0);
   Inputs<T> part = part_inputs(t, o, in, s, k);
+  part.later = nullptr;
   step(t, th, tr, rw, o, part, s.q_end, s.v_end);
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.impact[i]);
+  for (int d = 0; d < t.nv; d++) later[d] = after[d] + (rw.v_star[d] - part.v[d]);
   if (!any(some > T(0.5))) return;
   part.touching = true;
   step(t, th, tr, rw, o, part, s.q_end, s.v_end);
   for (int d = 0; d < t.nv; d++) after[d] = select(some > T(0.5), part.v[d] + (s.v_end[d] - rw.v_star[d]), after[d]);
   part.touching = false;
   step(t, th, tr, rw, o, part, s.q_end, s.v_end);
+  for (int d = 0; d < t.nv; d++) later[d] = after[d] + (rw.v_star[d] - part.v[d]);
 }
 
 // split_step: q_next, v_next, and the parts in s
@@ -153,10 +194,13 @@ template <class T> CS_OP void split_step(const Tree& t, const Params<T>& th, con
     for (int l = 0; l < lanes<T>; l++) hit[l] = -1;
     if (k < o.impacts) {
       find_way(t, th, tr, rw, part_inputs(t, o, in, s, k), s.v_end, s.way);
-      T tau = time_of_impact(t, th, tr, rw, o, left, live, s.way, hit);
-      for (int l = 0; l < lanes<T>; l++) hits |= (hit[l] >= 0) << l;
-      s.h[k] = select(lane_flags<T>(hits) > T(0.5), max(tau, T(ElementOf<T>(kLeastPart)) * left), s.h[k]);
-      if (hits) find_end(t, th, tr, rw, o, in, s, k);
+      for (bool again = true; again;) {
+        T tau = time_of_impact(t, th, tr, rw, o, left, live, s.way, hit);
+        hits = 0;
+        for (int l = 0; l < lanes<T>; l++) hits |= (hit[l] >= 0) << l;
+        s.h[k] = select(lane_flags<T>(hits) > T(0.5), max(tau, T(ElementOf<T>(kLeastPart)) * left), s.h[k]);
+        again = hits && find_end(t, th, tr, rw, o, in, s, k);
+      }
       hits = 0;
       for (int l = 0; l < lanes<T>; l++) hits |= (hit[l] >= 0) << l;
     }
@@ -181,7 +225,7 @@ template <class T> CS_OP void split_step(const Tree& t, const Params<T>& th, con
 
 // no adjoint: a part of split_step_adj.   q_phi: tangent dphi/dq of the pairs `hit`, and dphi/dtheta in th_phi, at the place that s.way looks at
 template <class T> CS_OP void meeting_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, Split<T>& s,
-                                          const int* hit, const Params<T>& th_phi) {
+                                          const int* hit, const int* point, const Params<T>& th_phi) {
   Way<T>& at = s.way;
   const RowBars<T>& rb = s.rb;
   bars_clear(t, s.bar);
@@ -193,7 +237,12 @@ template <class T> CS_OP void meeting_adj(const Tree& t, const Params<T>& th, co
     for (int j = l; j < lanes<T>; j++) bits |= (hit[j] == p) << j;
     int n = look_at_pair(t, th, rw, at, p, bits);
     for (int c = 0; c < n; c++) {
-      int mine = meets_at(o, at, n, c) & bits & int(lane_bits(at.rw.gap[c] < T(ElementOf<T>(0.5 * kNowhere))));
+      int mine = meets_at(o, at, n, c);
+      if (point && !pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]])) {
+        mine = 0;
+        for (int j = 0; j < lanes<T>; j++) mine |= (point[j] == c) << j;
+      }
+      mine &= bits & int(lane_bits(at.rw.gap[c] < T(ElementOf<T>(0.5 * kNowhere))));
       at.rw.used[c] = mine;
       rb.gap[c] = lane_flags<T>(mine), rb.frame[c] = {zero3<T>(), zero3<T>(), zero3<T>()}, rb.point[c] = zero3<T>();
       rb.mu[c] = rb.e[c] = rb.soft[c] = rb.lightness[c] = T(0);
@@ -229,7 +278,7 @@ template <class T> CS_OP void began_adj(const Tree& t, const Params<T>& th, cons
   for (int i = 0; i < params_size(t) && th_bar.gravity; i++) s.theta[i] = T(0);
   normalise(t, s.q, s.way.tr.q);
   look_at(t, th, s.way, s.v, static_cast<const T*>(nullptr));
-  meeting_adj(t, th, rw, o, s, s.began, th_phi);
+  meeting_adj(t, th, rw, o, s, s.began, static_cast<const int*>(nullptr), th_phi);
   T rate = T(0), h_bar = T(0);
   for (int d = 0; d < t.nv; d++) {
     T a = (rw.v_star[d] - s.v[d]) / s.h[0];
@@ -263,7 +312,7 @@ CS_OP void split_step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr
       for (int i = 0; i < t.nu; i++) s.u[i] = zero;
       normalise(t, s.q + (k + 1) * t.nq, s.way.tr.q);
       look_at(t, th, s.way, s.v_end, static_cast<const T*>(nullptr));
-      meeting_adj(t, th, rw, o, s, hit, th_phi);
+      meeting_adj(t, th, rw, o, s, hit, s.point + k * lanes<T>, th_phi);
       for (int d = 0; d < t.nv; d++) s.q_phi[d] = select(met, s.q_phi[d], zero);
       for (int i = 0; i < rw.count[0]; i++) rb.impulse[i] = zero3<T>();
       step_adj(t, th, tr, rw, o, part, s.v_end, s.q_phi, s.v_phi, bar, rb, th_phi, phi);

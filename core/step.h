@@ -91,7 +91,7 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
                                        const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
   bars_clear(t, bar);
   bool falls = o.impacts && constrained(t);
-  if (falls) flight_rate_adj(t, th, tr, rw, in.h, q_next_bar, bar, th_bar, in_bar.h);
+  if (falls) flight_rate_adj(t, th, tr, rw, in, q_next_bar, bar, th_bar, in_bar);
   integrate_adj(t, in.h, falls ? rw.rate : v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
   T* u = bar.u;
   if (t.ne) {

@@ -19,14 +19,14 @@ from costate.autodiff.torch import CONTACTS, STATUS, RolloutSpec, instant, rollo
 from costate.info import Detail, Info, Status, contacts_of, row_names
 from costate.policy import rollout_stepwise
 from costate.report import GradientReport, gradient_report
-from costate.scene import Free, Model, Params, Planar
+from costate.scene import Model, Params
 from costate.solver import PGS, Contact, Gradient, Impacts, InteriorPoint, Options, Solver, engine_options
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_diverged, warn_status
 
 Policy = Callable[[State, Any, int], Any]
 Forces = Callable[[State, Any], Any]
-_PGS, _CONTACT, _PROJECT = PGS(), Contact(), 1
+_PGS, _CONTACT, _PROJECT, _DT = PGS(), Contact(), 1, 0.01
 
 
 class Advanced(NamedTuple):
@@ -44,8 +44,8 @@ class Simulator:
 
     Parameters
     ----------
-    model : what `Scene.build()` gave.
-    dt : step size, s. `step` and `rollout` take another one per call, also one per world and also differentiable.
+    model : what `Scene.build()` or `load()` gave.
+    dt : step size, s; None: `model.timestep`, which loaded models have, else 0.01. `step` and `rollout` take another one per call, also one per world and also differentiable.
     device : "cpu".
     dtype : torch.float64 or torch.float32, of states, controls and everything computed.
     solver : how contacts, friction and limits are solved: `PGS` or `InteriorPoint`.
@@ -59,7 +59,7 @@ class Simulator:
     """
 
     def __init__(
-        self, model: Model, dt: float = 0.01, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: Solver = _PGS,
+        self, model: Model, dt: float | None = None, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: Solver = _PGS,
         contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT, impacts: Impacts | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
@@ -68,11 +68,13 @@ class Simulator:
             raise ValueError(f"device must be 'cpu', got {device!r}: other devices are not supported yet")
         if dtype not in b.DTYPES:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
+        if dt is None:
+            dt = _DT if model.timestep is None else model.timestep
         if not (isinstance(dt, (int, float)) and math.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
+        if isinstance(solver, InteriorPoint):
+            _check_turning(model)
         self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
-        if impacts is not None:
-            _check_impacts(model)
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact
@@ -303,16 +305,14 @@ def _rebuild(
     return Simulator(model, dt, device=device, dtype=dtype, **options)
 
 
-def _check_impacts(model: Model) -> None:
-    """Steps of robots with a floating base cannot be split yet: some of their gradients would be wrong."""
-    floating = {Free.code, Planar.code}
-    for name, parent in zip(model.body_names, model.parent, strict=True):
-        root = parent
-        while root >= 0 and model.parent[root] >= 0:
-            root = model.parent[root]
-        if root >= 0 and model.joint_type[root] in floating:
-            base = model.body_names[root]
-            raise NotImplementedError(f"impacts='toi' does not work yet for bodies on a floating base, got {name!r} on {base!r}")
+def _check_turning(model: Model) -> None:
+    """The interior point knows cones of friction, not torques."""
+    dims = np.array(model.shape_condim, dtype=int)[model.pairs]
+    if dims.size and dims.max() > 3:
+        a, b = (model.shape_names[i] for i in model.pairs[np.argmax(dims.max(1))])
+        raise NotImplementedError(
+            f"InteriorPoint has no torsional or rolling friction, got condim {dims.max()} between {a!r} and {b!r}; use PGS"
+        )
 
 
 def _numpy_trajectory(traj: Trajectory) -> Trajectory:

@@ -51,7 +51,7 @@ void check_structure(const Structure& s) {
   require(all_below(s.motor_dof, nv, -1), "motor_dof: no such dof");
   auto fits = [&](const std::vector<int>& x) { return x.empty() || int(x.size()) == nu; };
   require(fits(s.actuator) && fits(s.clip) && fits(s.bound), "actuator_type, clip and bound need an entry for each actuator");
-  require(all_below(s.actuator, kServo + 1) && all_below(s.clip, nu, -1) && all_below(s.bound, nu, -1),
+  require(all_below(s.actuator, kGeneral + 1) && all_below(s.clip, nu, -1) && all_below(s.bound, nu, -1),
           "actuator_type, clip or bound");
   require(all_below(s.dry_dof, nv) && all_below(s.limit_body, nb_) && all_below(s.limit_dof, nv),
           "limit or dry_dof: no such dof");
@@ -59,6 +59,8 @@ void check_structure(const Structure& s) {
   for (int b : s.limit_body)
     require(s.joint[b] == kRevolute || s.joint[b] == kPrismatic || s.joint[b] == kBall, "limit_body: this joint has no limits");
   require(all_below(s.shape_body, nb_, -1) && all_below(s.shape_type, kPolygon + 1), "shape_body or shape_type");
+  require(s.shape_condim.empty() || s.shape_condim.size() == s.shape_body.size(), "shape_condim differs in length");
+  for (int n : s.shape_condim) require(n == 1 || n == 3 || n == 4 || n == 6, "shape_condim must be 1, 3, 4 or 6");
   require(s.shape_type.size() == s.shape_body.size() && s.pair_a.size() == s.pair_b.size(), "shapes or pairs differ in length");
   require(all_below(s.pair_a, ns) && all_below(s.pair_b, ns), "pair: no such shape");
   for (size_t p = 0; p < s.pair_a.size(); p++) {
@@ -218,7 +220,8 @@ void bind_structure(nb::class_<PyTree>& tree) {
          Ints bound, Ints limit_body, Ints limit_dof, Ints dry_dof, Ints shape_body, Ints shape_type, Ints pair_a, Ints pair_b,
          int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis, Ints tie_first,
          Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices, Ints hull_faces,
-         Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large, bool planar) {
+         Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large, bool planar,
+         Ints shape_condim) {
         Structure s = {parent,
                        joint,
                        motor_dof,
@@ -247,7 +250,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
                        motor_tie,
                        {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
                        large};
-        s.planar = planar;
+        s.planar = planar, s.shape_condim = shape_condim;
         check_structure(s);
         check_solids(s);
         check_equality(s, check_tree(s));
@@ -264,7 +267,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
       nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(), nb::arg("hull_vertices") = Ints(),
       nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(), nb::arg("hull_loop") = Ints(),
       nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(), nb::arg("field_ny") = Ints(), nb::arg("large") = -1,
-      nb::arg("planar") = false);
+      nb::arg("planar") = false, nb::arg("shape_condim") = Ints());
 }
 
 using H = nb::handle;

@@ -50,6 +50,11 @@ template <class E> inline bool actuators_ok(const Tree& t, const E* theta) {
   Params<E> p = params_map(t, const_cast<E*>(theta));
   for (int k = 0; k < t.nu; k++) {
     bool position = t.actuator[k] == kPosition, velocity = t.actuator[k] == kVelocity;
+    if (t.actuator[k] == kGeneral) {
+      bool row = t.motor_tie[k] >= 0 || t.bound[k] >= 0, held = t.motor_tie[k] >= 0 || t.motor_q[k] >= 0;
+      if (!(p.kp[k] >= 0) || !(p.kd[k] >= 0) || (row && !(p.kp[k] + p.kd[k] > 0)) || (!held && p.kp[k] != 0)) return false;
+      continue;
+    }
     if (position ? !(p.kp[k] > 0) || !(p.kd[k] >= 0) : p.kp[k] != 0 || (velocity ? !(p.kd[k] > 0) : p.kd[k] != 0)) return false;
   }
   for (int i = 0; i < t.n_clip; i++)
@@ -99,6 +104,7 @@ template <class E> inline bool shapes_ok(const Tree& t, const E* theta) {
       return false;
     if (type == kBox && !(size.z > 0)) return false;
     if (!(double(u.w) * u.w + double(u.x) * u.x + double(u.y) * u.y + double(u.z) * u.z > kTiny2)) return false;
+    if (!(p.torsion[s] >= 0) || !(p.rolling[s] >= 0)) return false;
     if (!(p.friction[s] >= 0) || !(p.restitution[s] >= 0 && p.restitution[s] <= 1) || !(p.softness[s] >= 0)) return false;
   }
   return true;

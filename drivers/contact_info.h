@@ -90,7 +90,7 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
   }
   for (int i = 0; i < rw.count[0] && c.rows.data; i++) {
     int r = rw.first_row[i], base = rw.kind[i] == kDryRow ? 0 : rw.kind[i] == kMotorRow ? t.n_dry : t.n_dry + t.n_row_motor;
-    if (rw.kind[i] == kContactRows) continue;
+    if (rw.kind[i] == kContactRows || rw.kind[i] == kTurnRow) continue;
     T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
     T state = select(x > rw.lo[r], select(x < rw.hi[r], T(2), T(3)), T(1)),
       far = min(abs(x - rw.lo[r]), abs(x - rw.hi[r])) / rw.rho[r];

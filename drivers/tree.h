@@ -24,20 +24,22 @@ struct Structure {
   std::vector<int> coupling_dof1, coupling_dof2;
   std::vector<int> motor_tie;
   ShapeLists shapes;
-  int large = -1;      // < 0: more than kLargeRows rows and no equality rows
-  int one_group = -1;  // < 0: more than kMostGroups pairs of lone bodies
-  int planar = 0;      // 1: see Tree
+  int large = -1;                 // < 0: more than kLargeRows rows and no equality rows
+  int one_group = -1;             // < 0: more than kMostGroups pairs of lone bodies
+  int planar = 0;                 // 1: see Tree
+  std::vector<int> shape_condim = {};  // see Tree::pair_dim, of which it is the larger of two
 };
 
 struct TreeStorage {
   Structure s;
   std::vector<int> root, joined, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof, last_dof;
-  std::vector<int> motor_q, row_motor, servo, limit_order, limit_group_adr, coupling_dof, coupling_q;
+  std::vector<int> motor_q, row_motor, servo, general, pair_dim, limit_order, limit_group_adr, coupling_dof, coupling_q;
   EqualityTables equality;
   PairTables pairs;
   SolidStorage solids;
   std::vector<int> tree_adr, tree_dof, tree_body_adr, tree_body;
-  int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, n_servo = 0, max_contacts = 0, max_slots = 0, tree_rows = 0;
+  int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, n_servo = 0, n_general = 0, turns = 0, max_contacts = 0,
+      max_slots = 0, tree_rows = 0;
   int max_near = 0, max_cand = 0, large = 0, max_list = 0;
 
   TreeStorage(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form_ = -1)
@@ -106,6 +108,7 @@ struct TreeStorage {
     for (size_t k = 0; k < nu; k++) {
       motor_q.push_back(s.motor_dof[k] < 0 ? -1 : coordinate(s.motor_dof[k]));
       servo.push_back(s.actuator[k] == kServo ? n_servo++ : -1);
+      general.push_back(s.actuator[k] == kGeneral ? n_general++ : -1);
       n_clip = std::max(n_clip, s.clip[k] + 1), n_bound = std::max(n_bound, s.bound[k] + 1);
     }
     for (size_t k = 0; k < nu; k++)
@@ -194,7 +197,8 @@ struct TreeStorage {
     }
   }
 
-  int width() const { return s.planar ? 2 : 3; }
+  // rows of a contact, with those against turning
+  int width() const { return (s.planar ? 2 : 3) + turns; }
 
   int tree_dofs(int tree) const { return tree < 0 ? 0 : tree_adr[tree + 1] - tree_adr[tree]; }
 
@@ -208,6 +212,11 @@ struct TreeStorage {
     }
     pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree, lone, tied, s.one_group);
     solids.fill(s.shape_type, s.shapes);
+    s.shape_condim.resize(s.shape_body.size(), 3);
+    for (size_t p = 0; p < pairs.a.size(); p++) {
+      pair_dim.push_back(std::max(s.shape_condim[pairs.a[p]], s.shape_condim[pairs.b[p]]));
+      turns = std::max(turns, s.planar || pair_dim[p] < 4 ? 0 : pair_dim[p] < 6 ? 1 : 3);
+    }
     std::vector<int> moving = tree;
     std::sort(moving.begin(), moving.end());
     int trees = int(std::unique(moving.begin(), moving.end()) - moving.begin()), np = int(pairs.a.size());
@@ -288,6 +297,7 @@ struct TreeStorage {
     t.solid = solids.numbers.data(), t.solid_adr = solids.adr.data(), t.solid_n = solids.n.data();
     t.np = int(pairs.a.size()), t.nk = pairs.nk, t.pair_a = pairs.a.data(), t.pair_b = pairs.b.data();
     t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
+    t.pair_dim = pair_dim.data(), t.turns = turns;
     t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
     t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
     t.alone = large || pairs.alone;
@@ -297,7 +307,8 @@ struct TreeStorage {
 
   void view_equality(Tree& t) const {
     const EqualityTables& e = equality;
-    t.motor_tie = s.motor_tie.data(), t.n_servo = n_servo, t.servo = servo.data();
+    t.motor_tie = s.motor_tie.data(), t.n_servo = n_servo, t.servo = servo.data(), t.n_general = n_general,
+    t.general = general.data();
     t.n_tie = int(s.tie_a.size()), t.n_coupling = int(s.coupling_dof1.size()), t.n_item = int(e.item.size()),
     t.ne = int(e.lock.size());
     t.tie_a = s.tie_a.data(), t.tie_b = s.tie_b.data(), t.tie_axis = s.tie_axis.data();

@@ -14,6 +14,7 @@ template <class T> struct Inputs {
   T full = T(0);             // the whole step, s
   T reach = T(0);            // what was left of it at the start of this part, s
   const T* after = nullptr;  // [nv] v with the impacts that this part begins with: chooses what flies; null: v
+  const T* later = nullptr;  // [nv] v at the end of what was left, without what flies: chooses too; null: as this part would end
   bool touching = false;     // only what touches has rows
 };
 // What rows are made from. full: h of steps that are not split
@@ -22,12 +23,12 @@ template <class T> struct RowInputs {
   T h, full;
   bool split = false;
   T reach = T(0);
-  const T* after = nullptr;
+  const T *after = nullptr, *later = nullptr;
   bool touching = false;
 };
 // no adjoint: gathers
 template <class T> CS_FN RowInputs<T> row_inputs(const Inputs<T>& in) {
-  return {in.v, in.u, in.h, in.split ? in.full : in.h, in.split, in.reach, in.after ? in.after : in.v, in.touching};
+  return {in.v, in.u, in.h, in.split ? in.full : in.h, in.split, in.reach, in.after ? in.after : in.v, in.later, in.touching};
 }
 // Bars of the same; null where nobody asks. q is tangent, [nv]
 template <class T> struct InputBars {

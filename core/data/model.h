@@ -58,8 +58,9 @@ CS_FN int pair_points(int a, int b) {
   return a == kPlane ? shape_points(b) : a == kCapsule && b == kCapsule ? 2 : 1;
 }
 
-// What drives a joint: a force, a spring and damper towards a position or a velocity, or a servo that reaches its speed within its force
-enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2, kServo = 3 };
+// What drives a joint: a force, a spring and damper towards a position or a velocity, a servo that reaches its speed within its force, or a force
+// with a gain and a bias beside a spring and damper towards zero
+enum ActuatorType : int { kMotor = 0, kPosition = 1, kVelocity = 2, kServo = 3, kGeneral = 4 };
 
 // What a row of a tie keeps at zero. e: axes of frame a, n: of frame b; the rows of a weld read the quaternion, alignments 7 + 2 r + k
 // keep axis n = r + 1 + k of b across axis m of a, the third one, which hinders turning about axis r of a
@@ -99,6 +100,8 @@ struct Tree {
   const int* bound;       // [nu] which force limits, -1 none
   int n_clip, n_bound;    // actuators with control limits, with force limits
   int n_servo;            // actuators with a gain and a largest speed
+  int n_general;          // actuators with a gain and a bias
+  const int* general;     // [nu] which of them, -1 none
   int n_row_motor;        // those that are rows: springs and dampers with force limits, servos, all on ties
   const int* servo;       // [nu] which servo, -1 none
   int n_limit, n_dry;     // limited dofs (a ball joint counts once), dofs with dry friction
@@ -122,6 +125,8 @@ struct Tree {
   const int *pair_a, *pair_b;  // [np] shapes: a the plane or field where there is one. Normals point from a to b
   const int* pair_first;       // [np + 1] first candidate, as users count them
   const int* pair_group;       // [np]
+  const int* pair_dim;         // [np] condim: 1 without friction, 3 with, 4 also against turning, 6 also against rolling
+  int turns;                   // rows against turning of every contact: 0, 1 or 3 (ops/turn_rows.h)
   const int *partner_adr,
       *partner;  // [ns + 1] first pair of a shape with a later one in `partner`: pairs [np], those of one shape by the other
   int n_groups;  // of pairs
@@ -170,6 +175,6 @@ CS_FN int n_halves(const Tree& t) { return t.nv + t.ne; }
 // no adjoint: integers.   rows of a contact: the normal and one or two tangents
 CS_FN int contact_width(const Tree& t) { return t.planar ? 2 : 3; }
 // no adjoint: integers
-CS_FN int max_rows(const Tree& t) { return joint_rows(t) + contact_width(t) * t.max_slots; }
+CS_FN int max_rows(const Tree& t) { return joint_rows(t) + (contact_width(t) + t.turns) * t.max_slots; }
 
 }  // namespace costate

@@ -28,6 +28,8 @@ CS_BEGIN
   CS_FIELD(kd,           motor, 1,      T)               /* velocity gain */                                        \
   CS_FIELD(gain,         servo, 1,      T)               /* of a servo: wished speed per error, 1/s */              \
   CS_FIELD(max_speed,    servo, 1,      T)               /* of a servo: most speed it wishes, rad/s or m/s */       \
+  CS_FIELD(control_gain, general, 1,    T)               /* of a general actuator: force per unit of control */     \
+  CS_FIELD(control_bias, general, 1,    T)               /* and without any, N or N m */                            \
   CS_FIELD(control_lower, clip, 1,      T)               /* controls are clipped to these */                        \
   CS_FIELD(control_upper, clip, 1,      T)                                                                          \
   CS_FIELD(force_lower,  bound, 1,      T)               /* actuator forces are kept between these, N or N m */     \
@@ -41,6 +43,8 @@ CS_BEGIN
   CS_FIELD(hull_vertex,  vertex, 3,     Vec3<T>)         /* of hulls, shape frame, m */                             \
   CS_FIELD(height,       height, 1,     T)               /* of fields, along the z of the shape, m */               \
   CS_FIELD(friction,     shape, 1,      T)               /* coefficient */                                          \
+  CS_FIELD(torsion,      shape, 1,      T)               /* friction against turning about the normal, m */        \
+  CS_FIELD(rolling,      shape, 1,      T)               /* friction against rolling, m */                          \
   CS_FIELD(restitution,  shape, 1,      T)               /* rebound speed over impact speed, 0 to 1 */              \
   CS_FIELD(softness,     shape, 1,      T)               /* static penetration per normal force, m/N */             \
   CS_FIELD(tie_pos,      frame, 3,      Vec3<T>)         /* two frames per tie, a and b: body frame (or world), m */ \
@@ -61,7 +65,25 @@ template <class T> struct Params {
 #undef CS_FIELD
 };
 
-enum class Per { world, body, q, dof, motor, servo, clip, bound, limit, dry, shape, vertex, height, frame, tie, coupling };
+enum class Per {
+  world,
+  body,
+  q,
+  dof,
+  motor,
+  servo,
+  general,
+  clip,
+  bound,
+  limit,
+  dry,
+  shape,
+  vertex,
+  height,
+  frame,
+  tie,
+  coupling
+};
 
 // no adjoint: integers
 CS_FN int per_count(const Tree& t, Per per) {
@@ -72,6 +94,7 @@ CS_FN int per_count(const Tree& t, Per per) {
     case Per::dof: return t.nv;
     case Per::motor: return t.nu;
     case Per::servo: return t.n_servo;
+    case Per::general: return t.n_general;
     case Per::clip: return t.n_clip;
     case Per::bound: return t.n_bound;
     case Per::limit: return t.n_limit;

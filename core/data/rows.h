@@ -1,6 +1,6 @@
 // Rows: the contacts and joint rows of one step, in slots, and what their solver computes. RowBars: the same for the adjoint.
 //
-// A block is one joint row (1 row) or one contact (3 rows: normal and two tangents; in planar models 2). Blocks stand in slots: slot k of a lane
+// A block is one joint row (1 row), one contact (3 rows: normal and two tangents; in planar models 2), or one row against turning of a contact. Blocks stand in slots: slot k of a lane
 // holds that lane's k-th active item of a group, so a pack has as many slots as its fullest lane. Blocks that share a tree, directly or
 // through others, form an island; its rows are contiguous and couple through one dense matrix A.
 #pragma once
@@ -11,7 +11,7 @@
 
 CS_BEGIN
 
-enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows = 3 };
+enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows = 3, kTurnRow = 4 };
 
 constexpr int kRound = 5;  // sweeps between two attempts to polish
 
@@ -55,6 +55,7 @@ template <class T> struct Rows {
   int* fixed;             // [n_dry + n_row_motor, lanes] the same                                           by slots
   int *kind, *first_row;  // [blocks + 1] BlockKind, first row                                               by slots
   int** item;             // [blocks] its slot: one item per lane                                            by slots
+  int *over, *axis;       // [blocks] of a row against turning its contact's block, and its axis              by slots
   int* same;              // [blocks] the item that all lanes with one share, -1 if they differ              by slots
   // columns of a block's rows: the dofs that can move it, in order; behind them nv + r for equality rows r that such a move reaches
   int *list_n, *col_n;   // [blocks] dofs, columns                                                          by slots
@@ -130,6 +131,27 @@ template <class T> CS_FN Span span(const Rows<T>& rw, int i) {
 // no adjoint: reads.   the third of a contact's numbers: what its second tangent has, zero where there is none
 template <class T> CS_FN T third(const Rows<T>& rw, const T* x) { return rw.width == 3 ? x[2] : T(0); }
 
+// row_bounds: of the first row of block i; those of a row against turning are in proportion to the normal impulse of its contact
+template <class T> CS_FN void row_bounds(const Rows<T>& rw, int i, const T* lam, T& lo, T& hi) {
+  lo = rw.lo[rw.first_row[i]], hi = rw.hi[rw.first_row[i]];
+  if (rw.kind[i] != kTurnRow) return;
+  hi = rw.block_mu[i] * max(lam[rw.first_row[rw.over[i]]], T(0));
+  lo = -hi;
+}
+// adjoint: from bars of lo and hi to those of rb.lo and rb.hi, or of mu and the normal impulse
+template <class T>
+CS_FN void row_bounds_adj(const Rows<T>& rw, int i, const T* lam, T lo_bar, T hi_bar, const RowBars<T>& rb, T* lam_bar) {
+  int r = rw.first_row[i];
+  if (rw.kind[i] != kTurnRow) {
+    rb.lo[r] += lo_bar, rb.hi[r] += hi_bar;
+    return;
+  }
+  int n = rw.first_row[rw.over[i]];
+  T g = hi_bar - lo_bar;
+  rb.block_mu[i] = fma(max(lam[n], T(0)), g, rb.block_mu[i]);
+  if (lam_bar) lam_bar[n] += select(lam[n] > T(0), rw.block_mu[i] * g, T(0));
+}
+
 // no adjoint: integers.   place of dof d among a block's columns
 CS_FN int place(const Span& s, int d) {
   int k = s.m - 1;
@@ -138,7 +160,7 @@ CS_FN int place(const Span& s, int d) {
 }
 
 // no adjoint: integers.   blocks, columns of a row, numbers of A, events that a pack may have
-CS_FN int max_blocks(const Tree& t) { return joint_rows(t) + t.max_slots; }
+CS_FN int max_blocks(const Tree& t) { return joint_rows(t) + (1 + t.turns) * t.max_slots; }
 // no adjoint: integers
 CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv ? t.max_list * lanes : t.nv; }
 // no adjoint: integers
@@ -179,6 +201,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.touch = m.template take<int>(t.max_slots * L);
   r.limit = m.template take<int>(t.n_limit * L), r.fixed = m.template take<int>((t.n_dry + t.n_row_motor) * L);
   r.kind = m.template take<int>(nb + 1), r.first_row = m.template take<int>(nb + 1), r.item = m.template take<int*>(nb);
+  r.over = m.template take<int>(t.turns ? nb : 0), r.axis = m.template take<int>(t.turns ? nb : 0);
   r.same = m.template take<int>(nb), r.list_n = m.template take<int>(nb), r.col_n = m.template take<int>(nb);
   r.col_adr = m.template take<int>(nb + 1), r.col = m.template take<int>(nb * (list + t.ne));
   r.J_adr = m.template take<int>(nb + 1), r.Y_adr = m.template take<int>(nb + 1);

@@ -2,9 +2,10 @@
 //
 //   tau_d = gear f;   u is clipped to its limits first
 //   motor     f = u, kept in its force limits           position  f = kp (u - gear q+) - kd gear v+
-//   velocity  f = kd (u - gear v+)                      with q+ = q + h v+: implicit, so that stiff gains are stable
+//   velocity  f = kd (u - gear v+)                      general   f = gain u + bias - kp gear q+ - kd gear v+
+//   with q+ = q + h v+: implicit, so that stiff gains are stable
 // The v+ of a spring or damper goes into D += gear^2 (kd + h kp), where H = M + armature + h D takes it up; what is left
-// goes into tau. Actuators of these two kinds with force limits, servos, and all that drive a tie are rows instead (ops/joint_rows.h).
+// goes into tau. Actuators of these three kinds with force limits, servos, and all that drive a tie are rows instead (ops/joint_rows.h).
 // kinks: at the limits of control and force; there the derivative is that of the inside
 #pragma once
 #include "../data/trace.h"
@@ -34,6 +35,15 @@ CS_FN void control_adj(const Tree& t, const Params<T>& th, const T* u, int k, T 
 // no adjoint: integers.   is actuator k a row?
 CS_FN bool is_row(const Tree& t, int k) { return t.motor_tie[k] >= 0 || (t.actuator[k] != kMotor && t.bound[k] >= 0); }
 
+// no adjoint: a part of actuate and actuate_adj.   f of a spring, damper or general actuator at v+ = 0 and q+ = q
+template <class T> CS_FN T spring_force(const Tree& t, const Params<T>& th, const T* q, int k, T c) {
+  int i = t.general[k], x = t.motor_q[k];
+  if (t.actuator[k] == kPosition) return th.kp[k] * fnma(th.gear[k], q[x], c);
+  if (i < 0) return th.kd[k] * c;
+  T f = fma(th.control_gain[i], c, th.control_bias[i]);
+  return x < 0 ? f : fnma(th.kp[k] * th.gear[k], q[x], f);
+}
+
 template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, T* tau, T* D) {
   for (int d = 0; d < t.nv; d++) tau[d] = T(0), D[d] = th.damping[d];
   for (int k = 0; k < t.nu; k++) {
@@ -43,11 +53,21 @@ template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const 
     if (t.actuator[k] == kMotor) {
       if (i >= 0) f = min(max(c, th.force_lower[i]), th.force_upper[i]);
     } else {
-      f = t.actuator[k] == kPosition ? th.kp[k] * fnma(g, q[t.motor_q[k]], c) : th.kd[k] * c;
+      f = spring_force(t, th, q, k, c);
       D[d] = fma(g * g, fma(h, th.kp[k], th.kd[k]), D[d]);
     }
     tau[d] = fma(g, f, tau[d]);
   }
+}
+// no adjoint: a part of servo_adj and motor_row_adj.   f0 = control_gain c + control_bias - kp gear x of a general actuator
+template <class T> CS_FN void general_adj(const Tree& t, const Params<T>& th, T x, T c, int k, T f_bar, const Params<T>& th_bar,
+                                          T& x_bar, T& c_bar, T& kp_bar, T& g_bar) {
+  int i = t.general[k];
+  T L_bar = -th.kp[k] * f_bar;
+  c_bar = th.control_gain[i] * f_bar;
+  if (th_bar.control_gain) th_bar.control_gain[i] = fma(c, f_bar, th_bar.control_gain[i]), th_bar.control_bias[i] += f_bar;
+  kp_bar = fnma(th.gear[k] * x, f_bar, kp_bar);
+  g_bar = fma(x, L_bar, g_bar), x_bar = fma(th.gear[k], L_bar, x_bar);
 }
 // no adjoint: a part of actuate_adj, a spring or damper: undo f, then D
 template <class T> CS_FN void servo_adj(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, int k, T f_bar, T D_bar,
@@ -61,6 +81,10 @@ template <class T> CS_FN void servo_adj(const Tree& t, const Params<T>& th, cons
     kp_bar = fma(fnma(g, x, c), f_bar, kp_bar);
     g_bar = fnma(x, c_bar, g_bar);
     q_bar[t.motor_dof[k]] = fnma(g, c_bar, q_bar[t.motor_dof[k]]);
+  } else if (t.actuator[k] == kGeneral) {
+    T x_bar = T(0);
+    general_adj(t, th, t.motor_q[k] < 0 ? T(0) : q[t.motor_q[k]], c, k, f_bar, th_bar, x_bar, c_bar, kp_bar, g_bar);
+    if (t.motor_q[k] >= 0) q_bar[t.motor_dof[k]] += x_bar;
   } else {
     c_bar = th.kd[k] * f_bar;
     kd_bar = fma(c, f_bar, kd_bar);
@@ -86,7 +110,7 @@ template <class T> CS_OP void actuate_adj(const Tree& t, const Params<T>& th, co
       }
       control_adj(t, th, u, k, f_bar, th_bar, u_bar);
     } else {
-      f = t.actuator[k] == kPosition ? th.kp[k] * fnma(g, q[t.motor_q[k]], c) : th.kd[k] * c;
+      f = spring_force(t, th, q, k, c);
       servo_adj(t, th, q, u, h, k, f_bar, D_bar[d], th_bar, q_bar, u_bar, h_bar, g_bar);
     }
     if (th_bar.gear) th_bar.gear[k] += fma(f, tau_bar[d], g_bar);

@@ -107,7 +107,7 @@ CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
     int c = first + k;
     Touch<T> y = chosen ? chosen_touch(t, th, rw, c) : touch(t, th, rw, p, k, rw.shift[c]);
     rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
-    rw.mu[c] = pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
+    rw.mu[c] = t.pair_dim[p] < 3 ? T(0) : pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
     rw.e[c] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
     rw.soft[c] = th.softness[a] + th.softness[b];
     rw.lightness[c] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
@@ -135,7 +135,8 @@ CS_OP void collide_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, co
     else
       touch_adj(t, th, rw, p, rw.cand_point[c], rw.shift[c], y, y_bar, rb, th_bar);
     if (!th_bar.friction) continue;
-    pair_rule_adj(t.friction_rule, th.friction[a], th.friction[b], rb.mu[c], th_bar.friction[a], th_bar.friction[b]);
+    if (t.pair_dim[p] >= 3)
+      pair_rule_adj(t.friction_rule, th.friction[a], th.friction[b], rb.mu[c], th_bar.friction[a], th_bar.friction[b]);
     pair_rule_adj(t.restitution_rule, th.restitution[a], th.restitution[b], rb.e[c], th_bar.restitution[a],
                   th_bar.restitution[b]);
     th_bar.softness[a] += rb.soft[c], th_bar.softness[b] += rb.soft[c];

@@ -36,6 +36,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
+    turn_rows(t, th, tr, rw, in, o);
     delassus(t, tr, rw);
     t.large ? relax_large(t, rw, o) : o.method == kInterior ? interior(rw, o) : relax(t, rw, o);
     T* by = rw.sigma;
@@ -190,11 +191,10 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   // s and u
   for (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
-    for (int j = 0; j < s.n; j++)
-      for (int k = 0; k < s.m; k++) {
-        T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
-        v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
-      }
+    for (int j = 0; j < s.n; j++) {
+      T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
+      for (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+    }
   }
   for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
   constrained_solve(t, tr, rw, rb.u, eb.w);
@@ -220,11 +220,13 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
         // large models have a part of J_bar from their sweeps already
         J_bar[k] = fnma(w, v_next[d], t.large ? fma(lam, rb.u[d], J_bar[k]) : lam * rb.u[d]);
         Ju = fma(J[k], rb.u[d], Ju);
-        // an impact has y = J (jump + v): its rows know the jump alone
-        if (in.split) J_bar[k] += fma(lam, rb.u_jump[d], w * rw.impact[i] * (v_next[d] - rb.jump[d]));
-        if (!normal && !in.split) continue;
-        J_bar[k] = fnma(wv, in.v[d], J_bar[k]);
-        in_bar.v[d] = fnma(wv, J[k], in_bar.v[d]);
+      }
+      // an impact has y = J (jump + v): its rows know the jump alone
+      for (int k = 0; k < s.m && in.split; k++)
+        J_bar[k] += fma(lam, rb.u_jump[s.col[k]], w * rw.impact[i] * (v_next[s.col[k]] - rb.jump[s.col[k]]));
+      for (int k = 0; k < s.m && (normal || in.split); k++) {
+        J_bar[k] = fnma(wv, in.v[s.col[k]], J_bar[k]);
+        in_bar.v[s.col[k]] = fnma(wv, J[k], in_bar.v[s.col[k]]);
       }
       Jl_u = fma(lam, Ju, Jl_u);
     }
@@ -238,6 +240,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   if (dense) dense_adj(t, tr, rw, in.h, rb, bar, th_bar);
   if (rw.count[0] && t.large) large_adj(t, tr, rw, in.h, rb, bar, th_bar);
   row_bars_clear(t, rw, rb);
+  turn_rows_adj(t, th, tr, rw, o, rb, bar, th_bar);
   rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
   for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b], in_bar.full += rb.full[b];
   if (t.ne) {

@@ -7,7 +7,7 @@
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
 #pragma once
 #include "equality_factor.h"
-#include "rows.h"
+#include "turn_rows.h"
 
 CS_BEGIN
 

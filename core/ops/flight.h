@@ -30,10 +30,10 @@ template <class T> CS_FN T gap_rate(const Rows<T>& rw, int c, const Motion<T>& o
 // no adjoint: chooses.   motion of body b at the end of what is left of the step, whatever part of it this is
 template <class T>
 CS_FN Motion<T> body_later(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, int b) {
+  if (in.later) return body_motion(t, tr, in.later, b);
   Motion<T> m = zero_motion<T>();
-  T more = in.reach / in.h;
   for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d])
-    m = fma(fma(more, rw.v_star[d] - in.v[d], in.after[d]), tr.S[d], m);
+    m = fma(in.after[d] + (rw.v_star[d] - in.v[d]), tr.S[d], m);
   return m;
 }
 

@@ -11,10 +11,13 @@
 
 CS_BEGIN
 
-constexpr int kMostAdvances = 64;  // of one search
-// Gap, over the size of what turns, below which a pair meets as it approaches now: what turning may add would make the last advances slow
-constexpr double kClosing = 1e-2;
-constexpr int kMostRoots = 12;  // steps to find the time to the last digit
+constexpr int kMostAdvances = 128;  // of one search
+// Part of what is left by which a search moves on at least from what turns: many small advances would not end, and what is jumped over is found inside
+constexpr double kHop = 1.0 / 64;
+constexpr int kCorners = 8;  // points of a shape that touch a plane, at most (shape_points)
+// Part of the margin: what turning may add, below which it is not waited for, and depth below which a held pair has been met on the way
+constexpr double kDeep = 0.1;
+constexpr int kMostRoots = 40;  // steps to find the time to the last digit
 // Shortest part of a step, over what is left of it. What meets later than all but this much meets in the next step
 constexpr double kLeastPart = 1e-9;
 
@@ -26,6 +29,8 @@ template <class T> struct Way {
   Motion<T>* accel;   // [nb]
   int *pair, *bits;   // [max_near] pairs that may meet, in which lanes
   int *held, *holds;  // [max_near], [max_cand] lanes in which rows hold a pair, a candidate
+  int* deep;          // [max_near, kCorners] lanes in which a point of it overlaps where the search begins
+  int* rests;         // [max_near, kCorners] lanes in which rows hold a corner on a plane
   T* rate;            // [max_cand] of the gaps of the pair looked at
   int n;
 };
@@ -41,6 +46,7 @@ template <class T> CS_FN Way<T> way_map(const Tree& t, Arena<T>& m) {
   s.accel = m.template take<Motion<T>>(t.nb);
   s.pair = m.template take<int>(t.max_near), s.bits = m.template take<int>(t.max_near);
   s.held = m.template take<int>(t.max_near), s.holds = m.template take<int>(t.max_cand);
+  s.deep = m.template take<int>(t.max_near * kCorners), s.rests = m.template take<int>(t.max_near * kCorners);
   s.rate = m.template take<T>(t.max_cand);
   return s;
 }
@@ -94,7 +100,7 @@ template <class T> CS_OP void find_way(const Tree& t, const Params<T>& th, const
   }
   for (int b = 0; b < t.nb; b++)
     for (int d = t.v_adr[b]; d < t.v_adr[b] + falling_dofs(t, b); d++)
-      s.w1[d] = fnma(T(0.5) * rw.falls[b], dot(tr.S[d].v, th.gravity[0]), s.w1[d]);
+      s.w1[d] = fnma(T(0.5) * rw.falls[b], fall_accel(th, tr, in.v, in.external, b, d), s.w1[d]);
   for (int c = 0; c < rw.count[6]; c++) s.holds[c] = 0;
   for (int i = 0; i < rw.count[0]; i++) {
     if (rw.kind[i] != kContactRows) continue;
@@ -105,7 +111,9 @@ template <class T> CS_OP void find_way(const Tree& t, const Params<T>& th, const
   s.n = rw.count[5];
   for (int k = 0, c = 0; k < s.n; k++) {
     s.pair[k] = rw.near[k], s.bits[k] = rw.near_bits[k], s.held[k] = 0;
-    for (; c < rw.count[6] && rw.cand_pair[c] == rw.near[k]; c++) s.held[k] |= s.holds[c];
+    for (int i = 0; i < kCorners; i++) s.rests[k * kCorners + i] = 0;
+    for (; c < rw.count[6] && rw.cand_pair[c] == rw.near[k]; c++)
+      s.held[k] |= s.holds[c], s.rests[k * kCorners + rw.cand_point[c]] |= s.holds[c];
   }
 }
 
@@ -117,28 +125,41 @@ template <class T> CS_FN T lane_flags(int bits) {
   return x;
 }
 
-// no adjoint: see above.   how long pair k cannot meet, in lanes `bits`, where s.tr is; 0: it meets
+// no adjoint: see above.   how long pair k cannot meet, in lanes `bits`, where s.tr is; 0: it meets.   advance: how many there were, hop: see kHop
 template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, const Rows<T>& rw, const Options& o, Way<T>& s, int k,
-                                        int bits, bool first) {
+                                        int bits, int advance, T hop) {
   using E = ElementOf<T>;
   int p = s.pair[k], i = t.pair_a[p], j = t.pair_b[p], a = t.shape_body[i], b = t.shape_body[j];
   Motion<T> still = zero_motion<T>(), a_a = a < 0 ? still : s.accel[a], a_b = b < 0 ? still : s.accel[b];
-  T zero = T(0), never = T(E(kNowhere)), soonest = never, meeting = T(E(kMeeting<E>)), turn = zero, bend = zero, size = zero;
+  T zero = T(0), never = T(E(kNowhere)), soonest = never, touching = T(E(kTouching<E>)), turn = zero, bend = zero, size = zero;
   turning(t, th, s, i, turn, bend, size), turning(t, th, s, j, turn, bend, size);
   // corners on a plane are points, which turn with their own speed
-  if (!pair_chosen(t.shape_type[i], t.shape_type[j])) turn = zero;
+  bool chosen = pair_chosen(t.shape_type[i], t.shape_type[j]);
+  if (!chosen) turn = zero;
   // what rows hold, and what has just been hit, only meets if it approaches
   auto held = lane_flags<T>(s.held[k]) > T(0.5);
   T slow = select(held, T(-E(o.bounce_speed)), T(-E(kLeastBounce * o.bounce_speed)));
+  T depth = T(-10) * touching, little = T(E(kDeep * o.margin));
+  if (chosen) depth = select(held, -little, depth);
+  int* deep = s.deep + k * kCorners;
+  for (int c = 0; c < kCorners && !advance; c++) deep[c] = 0;
   int n = look_at_pair(t, th, rw, s, p, bits);
   for (int c = 0; c < n; c++) {
     T gap = s.rw.gap[c], rate = s.rate[c], accel = gap_rate(s.rw, c, a_a, a_b) - bend;
-    auto stays = !((gap > T(E(kTouching<E>))) | (rate < slow));
-    auto meets = (rate < zero) & !(gap > meeting);
-    T by = first_root(max(gap, zero), select(gap > T(E(kClosing)) * size, rate - turn, rate), accel, never);
-    // what overlaps from the start has met before: it is no meeting of this part
-    if (first) s.bits[k] &= ~int(lane_bits(gap < T(-E(kTouching<E>))));
-    soonest = min(soonest, select(stays, never, select(meets, zero, by)));
+    // corners keep their number, chosen features do not
+    int& began = deep[chosen ? 0 : c];
+    if (!advance) began |= int(lane_bits(gap < (chosen ? depth : touching)));
+    auto apart = lane_flags<T>(advance ? ~began : 0) > T(0.5),
+         rests = lane_flags<T>(chosen ? 0 : s.rests[k * kCorners + c]) > T(0.5);
+    // what is inside by now has been met on the way, wherever it goes; what leaves may turn around another point of it
+    auto touches = !(gap > touching), meets = touches & ((rate < slow) | (apart & (gap < depth)));
+    T added = select(turn * gap < little * max(-rate, zero), zero, turn), leaves = select(held | !(turn > zero), never, hop);
+    T by = first_root(max(gap, zero), rate - added, accel, never);
+    by = select(added > zero, max(by, select(rate < zero, T(E(0.25)) * hop, hop)), by);
+    // a point that leaves comes back by its own acceleration
+    T back = select(rate > zero, first_root(zero, rate, accel, never), never);
+    T next = select(touches, select(meets, zero, select(held, never, min(max(back, hop), max(leaves, hop)))), by);
+    soonest = min(soonest, select(rests, never, next));
   }
   return soonest;
 }
@@ -147,7 +168,7 @@ template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, cons
 template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                           const Options& o, T left, int open, Way<T>& s, int* hit) {
   using E = ElementOf<T>;
-  T zero = T(0), tau = zero, never = T(E(kNowhere));
+  T zero = T(0), tau = zero, never = T(E(kNowhere)), hop = T(E(kHop)) * left;
   int seeking = 0, hits = 0;
   for (int l = 0; l < lanes<T>; l++) hit[l] = -1;
   for (int k = 0; k < s.n; k++) seeking |= s.bits[k] & open;
@@ -160,8 +181,8 @@ template <class T> CS_OP T time_of_impact(const Tree& t, const Params<T>& th, co
     for (int k = 0; k < s.n; k++) {
       int bits = s.bits[k] & seeking;
       if (!bits) continue;
-      T by = pair_advance(t, th, rw, o, s, k, bits, n == 0);
-      int sooner = int(lane_bits(by < advance)) & bits & s.bits[k];
+      T by = pair_advance(t, th, rw, o, s, k, bits, n, hop);
+      int sooner = int(lane_bits(by < advance)) & bits;
       for (int l = 0; l < lanes<T>; l++)
         if (sooner >> l & 1) set_lane(advance, l, lane(by, l)), hit[l] = s.pair[k];
     }

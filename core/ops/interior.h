@@ -47,7 +47,7 @@ template <class T> CS_OP void interior_rest(const Rows<T>& rw, const Options& o,
   island_velocity(rw, s, rw.lam, rw.b, rw.y);
   for (int i = first; i < last; i++) {
     int at = i * interior_pairs(o);
-    ip.z[at] = row_free(rw, rw.first_row[i]), ip.z[at + 1] = one, ip.s[at] = ip.s[at + 1] = zero;
+    ip.z[at] = row_hold(rw, i).free, ip.z[at + 1] = one, ip.s[at] = ip.s[at + 1] = zero;
     for (int p = at; p < interior_end(rw, o, i); p++) ip.weight[p] = zero;
     for (int p = at + 2; p < interior_end(rw, o, i); p++) ip.z[p] = zero, ip.s[p] = one;
   }

@@ -43,7 +43,6 @@ template <class T> CS_FN int interior_end(const Rows<T>& rw, const Options& o, i
 // A joint row's or a normal's slope
 template <class T> struct RowSlope {
   T free, held;  // 1 - N, N
-  T lo, hi;      // s / z of both bounds
 };
 // no adjoint: returns derivatives.   z = 0 marks a row that stays put
 template <class T> CS_FN RowSlope<T> interior_row(const Rows<T>& rw, const Options& o, int i) {
@@ -52,7 +51,7 @@ template <class T> CS_FN RowSlope<T> interior_row(const Rows<T>& rw, const Optio
   T zero = T(0), one = T(1);
   auto some = ip.z[p] > zero;
   T lo = ip.s[p] / select(some, ip.z[p], one), hi = ip.s[p + 1] / ip.z[p + 1], d = rw.rho[r] * (lo + hi), inv = one / (one + d);
-  return {select(some, inv, zero), select(some, d * inv, one), select(some, lo, zero), select(some, hi, zero)};
+  return {select(some, inv, zero), select(some, d * inv, one)};
 }
 
 // no adjoint: returns derivatives.   M in the frame of its stiffest direction u: else what is soft would drown in rounding

@@ -3,8 +3,8 @@
 //   dry friction  J = 1, |lambda| <= h dry_friction           limit  J = d distance, 0 <= lambda, target as a contact's
 //   actuator      J = gear (times the axis of a tie), h force_lower <= lambda <= h force_upper, and
 //     servo               target = -clip(gain (u - gear x), +-max_speed): the speed that it reaches within its force (paper B)
-//     position, velocity  R = 1/(h k),  target = -f0 / k,  k = kd + h kp: free of its bounds it exerts f = f0 - k gear v+,
-//                         f0 = kp (u - gear x) or kd u
+//     position, velocity, general  R = 1/(h k),  target = -f0 / k,  k = kd + h kp: free of its bounds it exerts f = f0 - k gear v+,
+//                         f0 = kp (u - gear x), kd u, or control_gain u + control_bias - kp gear x
 //     motor (on a tie)    both bounds are h u
 // kinks: those of the control's limits, max_speed, and the target's branches (contact_target)
 #pragma once
@@ -70,6 +70,7 @@ template <class T> CS_FN T motor_wish(const Tree& t, const Params<T>& th, T x, T
   switch (t.actuator[k]) {
     case kPosition: return th.kp[k] * fnma(th.gear[k], x, c);
     case kServo: return th.gain[t.servo[k]] * fnma(th.gear[k], x, c);
+    case kGeneral: return fma(th.control_gain[t.general[k]], c, fnma(th.kp[k] * th.gear[k], x, th.control_bias[t.general[k]]));
     default: return th.kd[k] * c;
   }
 }
@@ -116,9 +117,13 @@ template <class T> CS_FN void motor_row_adj(const Tree& t, const Params<T>& th, 
     T inv = T(1) / fma(h, th.kp[k], th.kd[k]), f_bar = -inv * y_bar.target;
     kd_bar = inv * (wish * inv * y_bar.target - inv / h * y_bar.R), kp_bar = h * kd_bar;
     h_bar = fma(th.kp[k], kd_bar, fnma(inv / (h * h), y_bar.R, h_bar));
-    c_bar = (t.actuator[k] == kPosition ? th.kp[k] : th.kd[k]) * f_bar;
-    T& gain_bar = t.actuator[k] == kPosition ? kp_bar : kd_bar;
-    gain_bar = fma(t.actuator[k] == kPosition ? fnma(g, x, c) : c, f_bar, gain_bar);
+    if (t.actuator[k] == kGeneral) {
+      general_adj(t, th, x, c, k, f_bar, th_bar, x_bar, c_bar, kp_bar, g_bar);
+    } else {
+      c_bar = (t.actuator[k] == kPosition ? th.kp[k] : th.kd[k]) * f_bar;
+      T& gain_bar = t.actuator[k] == kPosition ? kp_bar : kd_bar;
+      gain_bar = fma(t.actuator[k] == kPosition ? fnma(g, x, c) : c, f_bar, gain_bar);
+    }
   }
   if (t.actuator[k] == kPosition || t.actuator[k] == kServo) x_bar = fnma(g, c_bar, x_bar), g_bar = fnma(x, c_bar, g_bar);
   if (i >= 0) {

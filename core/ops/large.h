@@ -21,17 +21,19 @@ template <class T> CS_OP void large_velocity(const Tree& t, const Rows<T>& rw, T
   }
 }
 
-// no adjoint: a part of relax_large_adj.   back through one update of block i, from lam_bar after it to lam_bar before it.   g: of lambda before it; d: by how much lambda changed
-template <class T> CS_OP void undo_update(const Rows<T>& rw, const Options& o, int i, const T* before, const T* d,
-                                          const T* lam_bar, const T* g, const RowBars<T>& rb, T* y_bar, T* own) {
+// no adjoint: a part of relax_large_adj.   back through one update of block i, from lam_bar after it to lam_bar before it.   all: lambda of all rows before it, g: of these; d: by how much lambda changed
+template <class T> CS_OP void undo_update(const Rows<T>& rw, const Options& o, int i, const T* all, const T* d, const T* lam_bar,
+                                          const T* g, const RowBars<T>& rb, T* y_bar, T* own) {
   Span s = span(rw, i);
+  const T* before = all + s.r;
   T y[3] = {T(0), T(0), T(0)}, zero = T(0);
   for (int j = 0; j < s.n; j++) y[j] = rw.b[s.r + j] + fma(rw.R[s.r + j], before[j], col_dot(s, rw.Y + s.Y + j * s.s, g));
   if (s.n == 1) {
-    T rho = rw.rho[s.r], x = fnma(rho, y[0], before[0]);
-    auto high = x > rw.hi[s.r];
-    auto low = (x < rw.lo[s.r]) | (!(high | (rw.lo[s.r] < rw.hi[s.r])));
-    rb.lo[s.r] += select(low, lam_bar[0], zero), rb.hi[s.r] += select(high, lam_bar[0], zero);
+    T rho = rw.rho[s.r], x = fnma(rho, y[0], before[0]), lo, hi;
+    row_bounds(rw, i, all, lo, hi);
+    auto high = x > hi;
+    auto low = (x < lo) | (!(high | (lo < hi)));
+    row_bounds_adj(rw, i, all, select(low, lam_bar[0], zero), select(high, lam_bar[0], zero), rb, rb.lam);
     own[0] = select(low | high, zero, lam_bar[0]);
     rb.rho[s.r] = fnma(y[0], own[0], rb.rho[s.r]);
     y_bar[0] = -rho * own[0];
@@ -115,7 +117,7 @@ template <class T> CS_OP void relax_large_adj(const Tree& t, const Rows<T>& rw, 
         for (int k = 0; k < s.m; k++) rb.W[s.J + j * s.m + k] = fma(d[j], g_bar[s.col[k]], rb.W[s.J + j * s.m + k]);
       }
       for (int j = 0; j < s.n; j++) col_add(s, rw.W + s.Y + j * s.s, -d[j], g);
-      undo_update(rw, o, i, before + s.r, d, lam_bar, g, rb, y_bar, own);
+      undo_update(rw, o, i, before, d, lam_bar, g, rb, y_bar, own);
       for (int j = 0; j < s.n; j++) {
         int r = s.r + j;
         const T* J = rw.J + s.J + j * s.m;

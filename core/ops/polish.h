@@ -25,7 +25,9 @@ template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, cons
   T worst = T(0);
   for (int i = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
-    T x = min(max(fnma(rw.rho[r], y[r], lam[r]), rw.lo[r]), rw.hi[r]);
+    T lo, hi;
+    row_bounds(rw, i, lam, lo, hi);
+    T x = min(max(fnma(rw.rho[r], y[r], lam[r]), lo), hi);
     worst = max(worst, abs(x - lam[r]) * rw.inv_rho[r]);
     if (rw.kind[i] != kContactRows) continue;
     T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 1], third(rw, y + r), third(rw, lam + r));
@@ -46,8 +48,9 @@ template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o)
 template <class T, class M> CS_OP void inside(const Rows<T>& rw, const Options& o, M open) {
   for (int i = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
-    T* lam = rw.lam + r;
-    lam[0] = select(open, min(max(lam[0], rw.lo[r]), rw.hi[r]), lam[0]);
+    T *lam = rw.lam + r, lo, hi;
+    row_bounds(rw, i, rw.lam, lo, hi);
+    lam[0] = select(open, min(max(lam[0], lo), hi), lam[0]);
     if (rw.kind[i] != kContactRows) continue;
     T p = lam[1], q = third(rw, lam);
     cone_project(o, p, q, rw.block_mu[i] * lam[0]);
@@ -73,8 +76,10 @@ template <class T> CS_OP void inside_adj(const Rows<T>& rw, const Options& o, co
       g[1] = select(done, x, g[1]);
       if (rw.width == 3) g[2] = select(done, y, g2);
     }
-    auto low = done & (lam[0] < rw.lo[r]), high = done & (lam[0] > rw.hi[r]);
-    rb.lo[r] += select(low, g[0], zero), rb.hi[r] += select(high, g[0], zero);
+    T lo, hi;
+    row_bounds(rw, i, before, lo, hi);
+    auto low = done & (lam[0] < lo), high = done & (lam[0] > hi);
+    row_bounds_adj(rw, i, before, select(low, g[0], zero), select(high, g[0], zero), rb, rb.lam);
     g[0] = select(low | high, zero, g[0]);
   }
 }
@@ -99,10 +104,18 @@ template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int
   return {c, select(n > zero, rw.block_mu[i], zero)};
 }
 
-// no adjoint: returns derivatives.   1 where row r is off its bounds
-template <class T> CS_FN T row_free(const Rows<T>& rw, int r) {
-  T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]);
-  return select((x > rw.lo[r]) & (x < rw.hi[r]), T(1), T(0));
+// Where the first row of a block is: off its bounds, or at one of them
+template <class T> struct Hold {
+  T free, x;    // 1 where it is off them; its projection
+  T low, high;  // 1 where it is at this one
+};
+// no adjoint: returns derivatives
+template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
+  int r = rw.first_row[i];
+  T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), one = T(1), zero = T(0), lo, hi;
+  row_bounds(rw, i, rw.lam, lo, hi);
+  auto free = (x > lo) & (x < hi), high = x > hi - (hi - lo) * T(0.5);
+  return {select(free, one, zero), min(max(x, lo), hi), select(free | high, zero, one), select(high & !free, one, zero)};
 }
 
 // no adjoint: a part of natural_slope.   the tangent of a planar contact: row k + 1 of K
@@ -123,10 +136,15 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
   T *K = rw.K + rw.island_A[s], one = T(1);
   for (int i = first; i < last; i++) {
     int r = rw.first_row[i], k = r - r0;
-    T f = row_free(rw, r), scale = f * rw.rho[r];
+    Hold<T> at = row_hold(rw, i);
+    T scale = at.free * rw.rho[r];
     for (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
-    K[k * n + k] += fma(sigma * scale, A[k * n + k], one - f);
-    rw.delta[r] = rw.lam[r] - min(max(fnma(rw.rho[r], rw.y[r], rw.lam[r]), rw.lo[r]), rw.hi[r]);
+    K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free);
+    rw.delta[r] = rw.lam[r] - at.x;
+    if (rw.kind[i] == kTurnRow) {
+      int over = rw.first_row[rw.over[i]];
+      K[k * n + over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
+    }
     if (rw.kind[i] != kContactRows) continue;
     Slide<T> z = slide(rw, o, i);
     if (rw.width == 2) {
@@ -211,7 +229,8 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
   for (int i = first; i < last; i++) {
     int r = rw.first_row[i], k = r - r0;
     // rho (b + A (lambda + delta) + sigma A_kk delta_k) where free, lambda + delta - bound else
-    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), at = zero - f * rw.rho[r] * z[k], damped = sigma * delta[k];
+    Hold<T> hold = row_hold(rw, i);
+    T f = hold.free, at = zero - f * rw.rho[r] * z[k], damped = sigma * delta[k];
     rb.b[r] += at;
     T y = fma(damped, A[k * n + k], rw.b[r]);
     for (int j = 0; j < n; j++) {
@@ -221,9 +240,13 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     A_bar[k * n + k] = fma(at, damped, A_bar[k * n + k]);
     lam_bar[k] = fnma(at * sigma, A[k * n + k], lam_bar[k]);
     rb.rho[r] = fnma(f * z[k], y, rb.rho[r]);
-    T held = z[k] - f * z[k];
-    auto high = x > rw.hi[r] - (rw.hi[r] - rw.lo[r]) * T(0.5);
-    rb.lo[r] += select(high, zero, held), rb.hi[r] += select(high, held, zero);
+    if (rw.kind[i] == kTurnRow) {
+      // its bound is that at lambda + delta; what lambda does to it is a part of K
+      int over = rw.first_row[rw.over[i]] - r0;
+      rb.block_mu[i] += select(lam[over] > zero, full[over], zero) * (hold.high - hold.low) * z[k];
+    } else {
+      rb.lo[r] += hold.low * z[k], rb.hi[r] += hold.high * z[k];
+    }
     if (rw.kind[i] != kContactRows) continue;
     // z . (Pi + P dp + c dr),  p = lam_t - rho y_t,  dp = delta_t - rho (A delta)_t,  r = mu lam_n,  dr = mu delta_n
     Slide<T> t = slide(rw, o, i);
@@ -268,10 +291,9 @@ template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, i
   lu_solve_adj(rw.K + rw.island_A[s], n, z + r0);
   for (int i = first; i < last; i++) {
     int r = rw.first_row[i];
-    T f = row_free(rw, r), x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), held = z[r] - f * z[r];
-    rb.w[r] = f * rw.rho[r] * z[r];
-    auto high = x > rw.hi[r] - (rw.hi[r] - rw.lo[r]) * T(0.5);
-    rb.lo[r] += select(high, zero, held), rb.hi[r] += select(high, held, zero);
+    Hold<T> at = row_hold(rw, i);
+    rb.w[r] = at.free * rw.rho[r] * z[r];
+    row_bounds_adj(rw, i, rw.lam, at.low * z[r], at.high * z[r], rb, static_cast<T*>(nullptr));
     if (rw.kind[i] != kContactRows) continue;
     Slide<T> t = slide(rw, o, i);
     T z1 = z[r + 1], z2 = third(rw, z + r);

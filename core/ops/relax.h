@@ -145,7 +145,9 @@ template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const 
     int r = rw.first_row[i];
     if (i == rw.island_block[s + 1]) s++;
     if (rw.kind[i] != kContactRows) {
-      put(i, r, min(max(fnma(rw.rho[r], velocity(s, i, r), lam[r]), rw.lo[r]), rw.hi[r]));
+      T lo, hi;
+      row_bounds(rw, i, lam, lo, hi);
+      put(i, r, min(max(fnma(rw.rho[r], velocity(s, i, r), lam[r]), lo), hi));
       continue;
     }
     int first, last, r0, n;
@@ -178,11 +180,12 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
     int r = rw.first_row[i], k = r - r0;
     if (rw.kind[i] != kContactRows) {
       now[k] = before[r];
-      T y = velocity(k), rho = rw.rho[r], x = fnma(rho, y, now[k]), g = select(moved, lam_bar[k], zero);
+      T y = velocity(k), rho = rw.rho[r], x = fnma(rho, y, now[k]), g = select(moved, lam_bar[k], zero), lo, hi;
+      row_bounds(rw, i, now - r0, lo, hi);
       // a row whose bounds are one (a motor on a tie) is always at them
-      auto high = x > rw.hi[r];
-      auto low = (x < rw.lo[r]) | (!(high | (rw.lo[r] < rw.hi[r])));
-      rb.lo[r] += select(low, g, zero), rb.hi[r] += select(high, g, zero);
+      auto high = x > hi;
+      auto low = (x < lo) | (!(high | (lo < hi)));
+      row_bounds_adj(rw, i, now - r0, select(low, g, zero), select(high, g, zero), rb, rb.lam);
       g = select(low | high, zero, g);
       lam_bar[k] = select(moved, g, lam_bar[k]);
       rb.rho[r] = fnma(y, g, rb.rho[r]);

@@ -109,6 +109,18 @@ template <class T> CS_FN void planar_frame_adj(Mat3<T>& C_bar) {
   C_bar.r1 = C_bar.r2 = zero3<T>();
 }
 
+// Softness over lightness of a contact that is far inside, m. What overlaps by more than the margin did not get there by itself; pushed apart at any
+// price, a link whose joint hardly gives way would be thrown away
+constexpr double kYield = 1;
+
+// no adjoint: contact_rows_adj has it.   0 for a contact, 1 for an overlap by twice the margin; slope: by the gap
+template <class T> CS_FN T overlap(T gap, const Options& o, T& slope) {
+  using E = ElementOf<T>;
+  T per = T(E(-1 / o.margin)), x = fma(per, gap, T(-1)), zero = T(0), one = T(1);
+  slope = select((x > zero) & (x < one), per, zero);
+  return min(max(x, zero), one);
+}
+
 // contact_rows: block i
 template <class T>
 CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
@@ -148,7 +160,9 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
   T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
-  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.full), row_gather<T>(rw.soft, item, same), floor);
+  T slope, deep = overlap(gap, o, slope);
+  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.full), row_gather<T>(rw.soft, item, same),
+                fma(T(E(kYield)) * deep, row_gather<T>(rw.lightness, item, same), floor));
   for (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
@@ -166,10 +180,11 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
   T R_bar = soft_bar * row_gather<T>(rw.soft, item, same);
   lapse.h = fnma(w, rw.t_h[i], lapse.h) - R_bar / in.h, lapse.full = fnma(w, rw.t_full[i], lapse.full) - R_bar / in.full;
-  row_scatter<T>(rb.gap, item, same, -w * rw.t_gap[i]);
+  T slope, deep = overlap(row_gather<T>(rw.gap, item, same), o, slope), yield = T(E(kYield)) * rb.R[r];
+  row_scatter<T>(rb.gap, item, same, fma(yield * slope, row_gather<T>(rw.lightness, item, same), -w * rw.t_gap[i]));
   row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
   row_scatter<T>(rb.soft, item, same, soft_bar);
-  T floor_bar = T(E(o.relative_softness)) * (rb.R[r] + rb.R[r + 1] + third(rw, rb.R + r));
+  T floor_bar = fma(yield, deep, T(E(o.relative_softness)) * (rb.R[r] + rb.R[r + 1] + third(rw, rb.R + r)));
   row_scatter<T>(rb.lightness, item, same, select(rw.valid[i] > T(0.5), floor_bar, T(0)));
   row_scatter<T>(rb.mu, item, same, rb.block_mu[i]);
   row_scatter<T>(rb.point, item, same, x_bar);
@@ -336,7 +351,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
       limit_row(t, th, rw, in, o, i);
     } else if (rw.kind[i] == kMotorRow) {
       motor_rows(t, th, tr, rw, in, o, i);
-    } else {
+    } else if (rw.kind[i] == kDryRow) {
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y = dry_row(th, in.h, k);
       Span s = span(rw, i);
@@ -359,13 +374,14 @@ template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const
       limit_row_adj(t, th, rw, o, i, rb, th_bar, lapse);
     } else if (rw.kind[i] == kMotorRow) {
       motor_rows_adj(t, th, tr, rw, in, o, i, rb, bar, th_bar, u_bar, lapse.h);
-    } else {
+    } else if (rw.kind[i] == kDryRow) {
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y_bar = {rb.J[rw.J_adr[i] + place(span(rw, i), d)], -rb.w[r], rb.R[r], rb.lo[r], rb.hi[r]};
       dry_row_adj(th, in.h, k, y_bar, th_bar, lapse.h);
       dof_lightness_adj(t, th, d, T(ElementOf<T>(o.relative_softness)) * rb.R[r], th_bar);
     }
-    add_to_tree(t, rw, i, lapse.h, rb.h), add_to_tree(t, rw, i, lapse.full, rb.full);
+    add_to_tree(t, rw, i, in.split ? lapse.h : lapse.h + lapse.full, rb.h);
+    if (in.split) add_to_tree(t, rw, i, lapse.full, rb.full);
   }
 }
 

@@ -62,10 +62,14 @@ CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
       gap_rates(t, tr, rw, in, c, rate, later);
     else
       rate = approach(t, tr, rw, c);
-    auto active = (fma(in.h, min(rate, T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
-    // what flies has no rows: the part ends where it meets
-    if (in.split)
-      active = active & !((rw.gap[c] > T(E(kTouching<E>))) & (in.touching ? later == later : later < T(-E(o.bounce_speed))));
+    auto active =
+        (fma(in.split ? in.reach : in.h, min(rate, T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
+    // what flies has no rows: the part ends where it meets. So does what leaves fast, and is sent back by an impact on one of the two
+    if (in.split) {
+      T touching = T(E(kTouching<E>)), fast = T(E(o.bounce_speed));
+      auto away = (rw.gap[c] > touching) | ((rw.gap[c] > -touching) & (approach(t, tr, rw, c) > fast));
+      active = active & !(away & (in.touching ? later == later : later < -fast));
+    }
     int bits = int(lane_bits(active)) & rw.near_bits[near];
     rw.used[c] = bits;
     if (!bits) continue;
@@ -197,22 +201,24 @@ struct Islands {
   }
 };
 
-// no adjoint: integers.   the slot of the k-th possible block: dry rows, servos, limits, contacts, in this order
-template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k, int n_limits, int& kind) {
+// no adjoint: integers.   the slot of the k-th possible block: dry rows, servos, limits, rows against turning, contacts, in this order
+template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k, int n_limits, int n_touch, int& kind) {
   int fixed = t.n_dry + t.n_row_motor;
   if (k < fixed) return kind = k < t.n_dry ? kDryRow : kMotorRow, rw.fixed + k * lanes<T>;
   if (k < fixed + n_limits) return kind = kLimitRow, rw.limit + (k - fixed) * lanes<T>;
-  return kind = kContactRows, rw.touch + (k - fixed - n_limits) * lanes<T>;
+  int turn = k - fixed - n_limits, n_turns = t.turns * n_touch;
+  if (turn < n_turns) return kind = kTurnRow, rw.touch + turn / t.turns * lanes<T>;
+  return kind = kContactRows, rw.touch + (turn - n_turns) * lanes<T>;
 }
 
 // no adjoint: integers.   islands of n slots: which trees hang together, in any lane; returns how many islands, in the order of their first
 // slot, each slot's in `of`
-template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int n, int n_limits, int* of) {
+template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int n, int n_limits, int n_touch, int* of) {
   Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
   int kind, body[2], islands = 0;
   for (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = -1;
   for (int k = 0; k < n; k++) {
-    const int* slot = block_slot(t, rw, k, n_limits, kind);
+    const int* slot = block_slot(t, rw, k, n_limits, n_touch, kind);
     int tree = -1;
     for (int l = 0; l < lanes<T>; l++) {
       if (slot[l] < 0 || (l > 0 && slot[l] == slot[l - 1])) continue;
@@ -238,12 +244,12 @@ template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int 
 template <class T>
 CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
   int n_limits = limit_slots(t, rw, in.v, in.h, o), n_touch = contact_slots(t, tr, rw, in, o);
-  int n = t.n_dry + t.n_row_motor + n_limits + n_touch, rows = 0, numbers = 0;
+  int turns = t.n_dry + t.n_row_motor + n_limits, n = turns + (1 + t.turns) * n_touch, rows = 0, numbers = 0;
   for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
   for (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
   int *of = rw.mark + 2 * n_halves(t) + 2 * t.nb + t.n_item, *sorted = of + n;
-  int islands = find_islands(t, rw, n, n_limits, of);
+  int islands = find_islands(t, rw, n, n_limits, n_touch, of);
   // blocks, island by island, each in the order of slots
   for (int s = 0; s <= islands; s++) rw.island_block[s] = rw.island_singles[s] = 0;
   for (int k = 0; k < n; k++) rw.island_block[of[k] + 1]++;
@@ -256,13 +262,21 @@ CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Row
     int row0 = rows;
     rw.island_A[s] = numbers;
     for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++) {
-      rw.item[i] = block_slot(t, rw, sorted[i], n_limits, rw.kind[i]), rw.first_row[i] = rows;
+      rw.item[i] = block_slot(t, rw, sorted[i], n_limits, n_touch, rw.kind[i]), rw.first_row[i] = rows;
       some_item<T>(rw.item[i], rw.same[i]);
       block_list(t, rw, i);
       bool contact = rw.kind[i] == kContactRows;
       rows += contact ? rw.width : 1, rw.island_singles[s] += !contact;
     }
     numbers += t.large ? 9 * (rw.island_block[s + 1] - rw.island_block[s]) : (rows - row0) * (rows - row0);
+  }
+  if (t.turns) {
+    int *place = sorted + n, contacts = turns + t.turns * n_touch;
+    for (int i = 0; i < n; i++) place[sorted[i]] = i;
+    for (int k = turns; k < contacts; k++) {
+      rw.axis[place[k]] = (k - turns) % t.turns;
+      rw.over[place[k]] = place[contacts + (k - turns) / t.turns];
+    }
   }
   rw.island_A[islands] = numbers, rw.first_row[n] = rows;
   rw.count[0] = n, rw.count[1] = rows, rw.count[2] = islands, rw.count[3] = 0, rw.count[4] = n_touch;

@@ -246,15 +246,3 @@ def test_terrain_and_an_interior_point():
         E = sum(cs.energy(model, traj.q, traj.v))
         assert (E[1:] < E[:-1] + 1e-6).all()
         assert traj.status.penetration < 1e-3
-
-
-@SPACES
-def test_floating_bases_are_refused(planar):
-    """Not a wrong gradient, an error that names the bodies; a lone body and an arm on the world are no floating base."""
-    made = scene(planar)
-    pos, mass = ((0.1, 0), {"inertia": 0.1}) if planar else ((0.1, 0, 0), {"inertia": (0.1, 0.1, 0.1)})
-    made.add_body("tail", parent="b1", joint=cs.Revolute(), pos=pos, mass=0.1, **mass)
-    model = made.build()
-    cs.Simulator(model, DT)
-    with pytest.raises(NotImplementedError, match="floating base, got 'tail' on 'b1'"):
-        cs.Simulator(model, DT, impacts="toi")

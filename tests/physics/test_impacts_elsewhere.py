@@ -1,6 +1,7 @@
 """impacts="toi" where little bounces: rest, joints, constraints and motors; endless rows of hits; batches."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,20 @@ def test_a_hovering_body_hovers():
     lift = torch.tensor([[0.0, 2.0 * G, 0.0]], dtype=torch.float64)
     traj = sim.rollout(sim.initial_state(), steps=600, external=lift)
     assert (traj.q - traj.q[0]).abs().max() < 1e-9
+
+
+@SPACES
+def test_a_force_that_is_almost_nothing_changes_almost_nothing(planar):
+    """A bounce with a sideways force of 1e-9 N."""
+    scene = empty(planar, G)
+    scene.add_ground(restitution=0.8)
+    add(scene, "ball", 0, 1.1, ball(planar, mass=1.0, restitution=0.8))
+    sim = simulator(scene)
+    push = torch.zeros(1, 3 if planar else 6, dtype=torch.float64)
+    still = sim.rollout(sim.initial_state(), steps=60, external=push)
+    push[0, 0 if planar else 3] = 1e-9
+    pushed = sim.rollout(sim.initial_state(), steps=60, external=push)
+    torch.testing.assert_close(still.q, pushed.q, rtol=0, atol=1e-8)
 
 
 # ---- joints, constraints, motors -----------------------------------------------------------------------------------
@@ -186,7 +201,7 @@ def finite(sim: cs.Simulator, state: cs.State, steps: int) -> cs.Trajectory:
 
 
 @SPACES
-@pytest.mark.parametrize("e", [1.0])
+@pytest.mark.parametrize("e", [0.5, 1.0])
 def test_into_a_wedge(planar, e):
     """Ever more hits towards its tip: after 32 the rest of a step goes on without a bounce, and nothing gets through."""
     scene = empty(planar, G)
@@ -239,9 +254,9 @@ def test_a_ball_between_a_piston_and_a_wall():
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
-def busy(planar: bool) -> cs.Scene:
+def busy(planar: bool, **options: Any) -> cs.Scene:
     """Balls and a block between walls, with gravity, friction and spin."""
-    scene = empty(planar, G)
+    scene = empty(planar, G, **options)
     add_walls(scene, 0.7, restitution=0.8, friction=0.3)
     for i in range(2):
         add(scene, f"b{i}", -0.35 + 0.4 * i, 0.1 * i, ball(planar, 0.1, mass=1.0 + i, restitution=0.9, friction=0.3))
@@ -284,13 +299,18 @@ def test_256_worlds_are_256_times_one_world(planar, dtype):
 @pytest.mark.full
 @SPACES
 def test_many_worlds_for_long(planar):
-    """A minute of 256 busy worlds: none diverges, none leaves the room, none gains energy."""
+    """A minute of 256 busy worlds: none diverges, none leaves the room, none gains energy that free flight does not."""
     sim = simulator(busy(planar), 1 / 30)
     state = sim.initial_state(256)
     traj = sim.rollout(cs.State(state.q, 3 * torch.randn_like(state.v)), steps=1800)
     assert not traj.diverged.any()
     E = energy(sim.model, traj)
-    assert (E[1:] < E[:-1] + 0.02 * (E[0] - E.min())).all()
+    k, w = torch.nonzero(E[1:] > E[:-1] + 0.02 * (E[0] - E.min()), as_tuple=True)
+    if not len(k):
+        return
+    alone = cs.Simulator(busy(planar, collisions=False).build(), 1 / 30).step(cs.State(traj.q[k, w], traj.v[k, w]))
+    free = sum(cs.energy(sim.model, alone.q, alone.v))
+    assert (E[k + 1, w] < torch.maximum(free, E[k, w]) + 0.02 * (E[0, w] - E.min())).all()
     for i in range(3):
         for axis in range(2):
             assert coordinate(traj, planar, i, axis).abs().max() < 0.7

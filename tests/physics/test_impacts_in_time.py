@@ -279,6 +279,20 @@ def test_fast_balls_do_not_tunnel(planar):
     torch.testing.assert_close(x[-1], -0.21 + 1.0 - travelled, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("half", [(0.1, 0.02), (0.2, 0.005), (0.1, 0.1)], ids=["plank", "blade", "square"])
+def test_spinning_rectangles_do_not_tunnel(half):
+    """256 of them, up to a quarter of a turn and 0.4 m per step."""
+    sim, n, dt = simulator(walled(True, cs.Rectangle(half, **SMOOTH)), 1 / 60), 256, 1 / 60
+    state = sim.initial_state(n)
+    v = torch.zeros_like(state.v)
+    v[:, 0] = 0.2 / dt * (0.2 + 2 * torch.rand(n, dtype=torch.float64))
+    v[:, 2] = 2 * math.pi / dt * 0.25 * (2 * torch.rand(n, dtype=torch.float64) - 1)
+    traj = sim.rollout(cs.State(state.q, v), steps=60)
+    assert traj.q[..., 0].max() < 0
+    assert (traj.status.impacts >= 1).all()
+    assert traj.status.penetration.max() < 5e-3
+
+
 def test_two_turning_polygons_do_not_overlap():
     scene = empty(True)
     add_walls(scene, 1.0, **SMOOTH)
