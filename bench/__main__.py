@@ -18,6 +18,7 @@ NAMES = (
     "contact",
     "contact_one",
     "contact_length",
+    "loaded",
     "constraints",
     "planar",
     "piles",

@@ -18,6 +18,7 @@ from costate.dynamics import (
 )
 from costate.info import Constraints, Contacts, Info, Rows, Status
 from costate.lcp import LCPError, LCPSolution, lcp
+from costate.load import LoadError, LoadWarning, UnsupportedFeature, load, load_string
 from costate.ray import Rays, ray_cast
 from costate.report import GradientReport
 from costate.scene import (
@@ -44,6 +45,36 @@ from costate.scene import (
     Sphere,
     Unconstrained,
 )
+from costate.scene.keyframe import Keyframe
+from costate.sensors import (
+    Accelerometer,
+    ActuatorForce,
+    ContactForce,
+    Encoder,
+    EncoderRate,
+    FrameAcceleration,
+    FrameAngularAcceleration,
+    FrameAngularVelocity,
+    FramePosition,
+    FrameQuaternion,
+    FrameVelocity,
+    Gyro,
+    JointTorque,
+    LimitDistance,
+    LimitForce,
+    Magnetometer,
+    NoGradientError,
+    RangeFinder,
+    ReactionForce,
+    ReactionTorque,
+    Sensor,
+    Sensors,
+    SubtreeAngularMomentum,
+    SubtreeCentre,
+    SubtreeVelocity,
+    Touch,
+    Velocimeter,
+)
 from costate.sim import Simulator
 from costate.solver import PGS, Contact, InteriorPoint
 from costate.state import State, Trajectory
@@ -51,11 +82,15 @@ from costate.state import State, Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "PGS", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "Contacts", "Cylinder", "Distance", "Ellipsoid",
-    "Fixed", "Free", "GradientReport", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "Kinematics", "LCPError",
-    "LCPSolution", "Model", "Params", "Planar", "Plane", "Polygon", "Prismatic", "Rays", "Rectangle", "Revolute", "Rows",
-    "Scene", "Simulator", "Sphere", "State", "Status", "Trajectory", "Unconstrained",
-    "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads", "instruction_set",
-    "inverse_dynamics", "kinematics", "lcp", "mass_matrix", "momentum", "point_jacobian", "project", "ray_cast", "render",
-    "set_num_threads",
+    "PGS", "Accelerometer", "ActuatorForce", "Ball", "Box", "Capsule", "Circle", "Constraints", "Contact", "ContactForce",
+    "Contacts", "Cylinder", "Distance", "Ellipsoid", "Encoder", "EncoderRate", "Fixed", "FrameAcceleration",
+    "FrameAngularAcceleration", "FrameAngularVelocity", "FramePosition", "FrameQuaternion", "FrameVelocity", "Free",
+    "GradientReport", "Gyro", "HalfPlane", "Heightfield", "Hull", "Info", "InteriorPoint", "JointTorque", "Keyframe",
+    "Kinematics", "LCPError", "LCPSolution", "LimitDistance", "LimitForce", "LoadError", "LoadWarning", "Magnetometer", "Model",
+    "NoGradientError", "Params", "Planar", "Plane", "Polygon", "Prismatic", "RangeFinder", "Rays", "ReactionForce",
+    "ReactionTorque", "Rectangle", "Revolute", "Rows", "Scene", "Sensor", "Sensors", "Simulator", "Sphere", "State", "Status",
+    "SubtreeAngularMomentum", "SubtreeCentre", "SubtreeVelocity", "Touch", "Trajectory", "Unconstrained", "UnsupportedFeature",
+    "Velocimeter", "centre_of_mass", "constraint_error", "distance", "energy", "forward_dynamics", "get_num_threads",
+    "instruction_set", "inverse_dynamics", "kinematics", "lcp", "load", "load_string", "mass_matrix", "momentum",
+    "point_jacobian", "project", "ray_cast", "render", "set_num_threads",
 ]  # fmt: skip

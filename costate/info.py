@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import ROW_WIDTH, SLOT_WIDTH, STATUS_WIDTH, transforming
-from costate.scene.codes import FIELD, MOTOR, PLANE, POSITION, SERVO, VELOCITY
+from costate.scene.codes import FIELD, GENERAL, MOTOR, PLANE, POSITION, SERVO, VELOCITY
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EMPTY, SEPARATED, STICKING, SLIDING = range(4)  # states of a contact
 NO_ROW, LOWER, FREE, UPPER = range(4)  # states of a joint row
 
-_KINDS = {MOTOR: "motor", POSITION: "position", VELOCITY: "velocity", SERVO: "servo"}
+_KINDS = {MOTOR: "motor", POSITION: "position", VELOCITY: "velocity", SERVO: "servo", GENERAL: "general"}
 _SUMMED = [1, 5, 6, 10]  # numbers of the status that count steps or impacts; the others are the largest of all steps
 
 
@@ -223,7 +223,7 @@ def row_motors(model: Model) -> list[int]:
 
 def _motor_name(model: Model, k: int) -> str:
     kind, name = model.actuator_type[k], model.motor_names[k]
-    limited = model.bound[k] >= 0 and kind in (POSITION, VELOCITY)
+    limited = model.bound[k] >= 0 and kind in (POSITION, VELOCITY, GENERAL)
     return f"force limit of {name}" if limited else f"{_KINDS[kind]} {name}"
 
 

@@ -45,7 +45,8 @@ class Simulator:
     Parameters
     ----------
     model : what `Scene.build()` or `load()` gave.
-    dt : step size, s; None: `model.timestep`, which loaded models have, else 0.01. `step` and `rollout` take another one per call, also one per world and also differentiable.
+    dt : step size, s; None: `model.timestep`, which loaded models have, else 0.01. `step` and `rollout` take another one per
+        call, also one per world and also differentiable.
     device : "cpu".
     dtype : torch.float64 or torch.float32, of states, controls and everything computed.
     solver : how contacts, friction and limits are solved: `PGS` or `InteriorPoint`.
@@ -59,8 +60,9 @@ class Simulator:
     """
 
     def __init__(
-        self, model: Model, dt: float | None = None, *, device: str = "cpu", dtype: torch.dtype = torch.float64, solver: Solver = _PGS,
-        contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT, impacts: Impacts | None = None,
+        self, model: Model, dt: float | None = None, *, device: str = "cpu", dtype: torch.dtype = torch.float64,
+        solver: Solver = _PGS, contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT,
+        impacts: Impacts | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
@@ -74,7 +76,7 @@ class Simulator:
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         if isinstance(solver, InteriorPoint):
             _check_turning(model)
-        self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
+        self._options = engine_options(solver, contact, gradient, dtype, project, impacts, float(dt))
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact

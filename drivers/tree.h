@@ -24,9 +24,9 @@ struct Structure {
   std::vector<int> coupling_dof1, coupling_dof2;
   std::vector<int> motor_tie;
   ShapeLists shapes;
-  int large = -1;                 // < 0: more than kLargeRows rows and no equality rows
-  int one_group = -1;             // < 0: more than kMostGroups pairs of lone bodies
-  int planar = 0;                 // 1: see Tree
+  int large = -1;                      // < 0: more than kLargeRows rows and no equality rows
+  int one_group = -1;                  // < 0: more than kMostGroups pairs of lone bodies
+  int planar = 0;                      // 1: see Tree
   std::vector<int> shape_condim = {};  // see Tree::pair_dim, of which it is the larger of two
 };
 

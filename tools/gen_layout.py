@@ -23,6 +23,7 @@ PER = (
     "dof",
     "motor",
     "servo",
+    "general",
     "clip",
     "bound",
     "limit",

@@ -5,6 +5,7 @@
 #pragma once
 #include "flight.h"
 #include "joint_rows.h"
+#include "overlap.h"
 #include "ties.h"
 
 CS_BEGIN
@@ -109,18 +110,6 @@ template <class T> CS_FN void planar_frame_adj(Mat3<T>& C_bar) {
   C_bar.r1 = C_bar.r2 = zero3<T>();
 }
 
-// Softness over lightness of a contact that is far inside, m. What overlaps by more than the margin did not get there by itself; pushed apart at any
-// price, a link whose joint hardly gives way would be thrown away
-constexpr double kYield = 1;
-
-// no adjoint: contact_rows_adj has it.   0 for a contact, 1 for an overlap by twice the margin; slope: by the gap
-template <class T> CS_FN T overlap(T gap, const Options& o, T& slope) {
-  using E = ElementOf<T>;
-  T per = T(E(-1 / o.margin)), x = fma(per, gap, T(-1)), zero = T(0), one = T(1);
-  slope = select((x > zero) & (x < one), per, zero);
-  return min(max(x, zero), one);
-}
-
 // contact_rows: block i
 template <class T>
 CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
@@ -160,9 +149,9 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
   T floor = fma(T(E(o.relative_softness)), row_gather<T>(rw.lightness, item, same), T(E(o.absolute_softness)));
-  T slope, deep = overlap(gap, o, slope);
-  rw.R[r] = fma(T(E(o.recovery)) / (in.h * in.full), row_gather<T>(rw.soft, item, same),
-                fma(T(E(kYield)) * deep, row_gather<T>(rw.lightness, item, same), floor));
+  T soft = row_gather<T>(rw.soft, item, same), slope, deep = overlap(t, rw, i, gap, soft, slope);
+  rw.R[r] =
+      fma(T(E(o.recovery)) / (in.h * in.full), soft, fma(T(E(kYield)) * deep, row_gather<T>(rw.lightness, item, same), floor));
   for (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
@@ -180,7 +169,8 @@ template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr
   T soft_bar = select(rw.valid[i] > T(0.5), softer * rb.R[r], T(0));
   T R_bar = soft_bar * row_gather<T>(rw.soft, item, same);
   lapse.h = fnma(w, rw.t_h[i], lapse.h) - R_bar / in.h, lapse.full = fnma(w, rw.t_full[i], lapse.full) - R_bar / in.full;
-  T slope, deep = overlap(row_gather<T>(rw.gap, item, same), o, slope), yield = T(E(kYield)) * rb.R[r];
+  T slope, deep = overlap(t, rw, i, row_gather<T>(rw.gap, item, same), row_gather<T>(rw.soft, item, same), slope),
+           yield = T(E(kYield)) * rb.R[r];
   row_scatter<T>(rb.gap, item, same, fma(yield * slope, row_gather<T>(rw.lightness, item, same), -w * rw.t_gap[i]));
   row_scatter<T>(rb.e, item, same, -w * rw.t_e[i]);
   row_scatter<T>(rb.soft, item, same, soft_bar);

@@ -64,7 +64,7 @@ class Engine:
             tie_a=list(model.tie_a), tie_b=list(model.tie_b), tie_axis=list(model.tie_axis),
             tie_first=list(accumulate(map(len, model.tie_locks), initial=0)), lock=list(chain(*model.tie_locks)),
             coupling_dof1=list(model.coupling_dof1), coupling_dof2=list(model.coupling_dof2), motor_tie=list(model.motor_tie),
-            planar=model.planar,
+            planar=model.planar, shape_condim=list(model.shape_condim),
         )  # fmt: skip
         nb, nq, nv, nu, size = model.nb, model.nq, model.nv, model.nu, self.tree.params_size
         self.outputs: dict[Op, tuple[int, ...]] = {

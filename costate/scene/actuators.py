@@ -5,6 +5,7 @@ the joint force is tau = g f, where
 motor      f = u
 position   f = kp (u - L) - kd dL/dt
 velocity   f = kd (u - dL/dt)
+general    f = gain u + bias - kp L - kd dL/dt
 servo      f, at most max_force, is what makes dL/dt at the end of the step gain (u - L), that at most max_speed
 u is first clipped to the control limits, and f kept within the force limits. Gains are integrated implicitly.
 """
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from costate.scene.checks import NONZERO, NOT_NEGATIVE, ORDERED, POSITIVE, checked, require
-from costate.scene.codes import POSITION, SERVO, VELOCITY
+from costate.scene.codes import GENERAL, POSITION, SERVO, VELOCITY
 from costate.scene.joints import Joint
 from costate.scene.values import Numbers, read
 
@@ -53,10 +54,14 @@ def actuator_numbers(
     gain: Numbers = 0.0,
     max_force: Numbers = 0.0,
     max_speed: Numbers = 0.0,
+    bias: Numbers = 0.0,
     control_limits: Numbers | None = None,
     force_limits: Numbers | None = None,
 ) -> dict[str, Tensor]:
-    """The fields of an actuator from what was given; `where` starts error messages. gain, max_force, max_speed : of a servo."""
+    """The fields of an actuator from what was given; `where` starts error messages.
+
+    gain, max_force, max_speed : of a servo. gain, bias : of a general actuator.
+    """
     numbers = {
         "gear": checked(f"{where}gear", gear, ()),
         "kp": checked(f"{where}kp", kp, (), POSITIVE if code == POSITION else NOT_NEGATIVE),
@@ -68,6 +73,9 @@ def actuator_numbers(
         numbers["max_speed"] = checked(f"{where}max_speed", max_speed, (), POSITIVE)
         numbers["force_upper"] = checked(f"{where}max_force", max_force, (), NOT_NEGATIVE)
         numbers["force_lower"] = -numbers["force_upper"]
+    if code == GENERAL:
+        numbers["control_gain"] = checked(f"{where}gain", gain, ())
+        numbers["control_bias"] = checked(f"{where}bias", bias, ())
     for word, limits in (("control", control_limits), ("force", force_limits)):
         if limits is not None:
             numbers[f"{word}_lower"], numbers[f"{word}_upper"] = both_limits(f"{where}{word}_limits", limits)
@@ -92,3 +100,13 @@ def check_position(where: str, joint: Joint, dof: int) -> None:
             f"{where}dof {dof} of a {kind} joint turns in space and has no coordinate to hold; drive it with add_motor or "
             f"add_velocity, or stack revolute joints, got dof {dof}"
         )
+
+
+def check_general(where: str, numbers: dict[str, Tensor], joint: Joint | None, dof: int) -> None:
+    """What a general actuator's spring and damper need. joint : None on a constraint."""
+    kp, kd = float(numbers["kp"]), float(numbers["kd"])
+    if joint is not None and kp > 0:
+        check_position(where, joint, dof)
+    if kp + kd <= 0 and (joint is None or "force_lower" in numbers):
+        subject = "on a constraint" if joint is None else "with force_limits"
+        raise ValueError(f"{where}{subject} kp or kd must be positive, got kp {kp} and kd {kd}; add_motor needs neither")

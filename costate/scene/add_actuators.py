@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from costate.scene.actuators import Actuator, actuator_numbers, check_position
+from costate.scene.actuators import Actuator, actuator_numbers, check_general, check_position
 from costate.scene.checks import NONZERO, require
-from costate.scene.codes import MOTOR, NO_AXIS, POSITION, SERVO, VELOCITY
+from costate.scene.codes import GENERAL, MOTOR, NO_AXIS, POSITION, SERVO, VELOCITY
 from costate.scene.joints import check_dof
 from costate.scene.names import find, new_name
 from costate.scene.values import Numbers
@@ -75,6 +75,28 @@ class AddActuators:
         limits = {"control_limits": control_limits, "force_limits": force_limits}
         return self._add_actuator("add_velocity", VELOCITY, joint, dof, name, gear=gear, kd=kd, **limits)
 
+    def add_general(
+        self,
+        joint: str | int,
+        *,
+        gain: Numbers = 1.0,
+        bias: Numbers = 0.0,
+        kp: Numbers = 0.0,
+        kd: Numbers = 0.0,
+        dof: int = 0,
+        gear: Numbers = 1.0,
+        control_limits: Numbers | None = None,
+        force_limits: Numbers | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add an affine actuator: joint force = gear * (gain control + bias - kp gear q - kd gear v); else as `add_position`.
+
+        gain, bias : N or N m per unit of control, and without control. kp, kd : 0 or more; with force limits, and on a
+        constraint, not both 0 (without spring and damper `add_motor` takes limits).
+        """
+        options = {"gain": gain, "bias": bias, "kp": kp, "kd": kd, "control_limits": control_limits, "force_limits": force_limits}
+        return self._add_actuator("add_general", GENERAL, joint, dof, name, gear=gear, **options)
+
     def add_servo(
         self,
         joint: str | int,
@@ -112,6 +134,8 @@ class AddActuators:
             index, tie, default = self._on_joint(where, code, joint, dof)
         name = new_name(where, "motor", name, default, self._parts.motors)
         rows = actuator_numbers(where, code, **numbers)
+        if code == GENERAL:
+            check_general(where, rows, self._parts.bodies[index].joint if tie < 0 else None, dof)
         if tie >= 0:
             require(f"{where}gear", rows["gear"], NONZERO)
         self._parts.motors[name] = Actuator(index, dof, tie, code, rows)

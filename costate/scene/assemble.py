@@ -13,7 +13,7 @@ from torch import Tensor
 
 from costate.scene.actuators import Actuator
 from costate.scene.body import Body
-from costate.scene.codes import FIELD, SERVO, WITH_VERTICES
+from costate.scene.codes import FIELD, GENERAL, SERVO, WITH_VERTICES
 from costate.scene.constraints import Coupling, Tie
 from costate.scene.contacts import Candidates, PlacedShape, Side, find_candidates
 from costate.scene.fields import PARAM_FIELDS
@@ -96,6 +96,7 @@ def _model(parts: Parts, candidates: Candidates, tensors: dict[str, Tensor]) -> 
         dry_dof=tuple(start + dof for start, body in zip(v_address, bodies) for dof in body.dry),
         shape_body=tuple(shape.body for shape in touching),
         shape_type=tuple(shape.code for shape in touching),
+        shape_condim=tuple(shape.shape.condim for shape in touching),
         pairs=candidates.pairs,
         hull_vertices=_joined(touching, "hull_vertices"),
         hull_faces=_joined(touching, "hull_faces"),
@@ -132,6 +133,7 @@ def _tensors(parts: Parts, candidates: Candidates) -> dict[str, Tensor]:
         "dof": bodies,
         "motor": motors,
         "servo": [motor for motor in motors if motor.code == SERVO],
+        "general": [motor for motor in motors if motor.code == GENERAL],
         "clip": [motor for motor in motors if motor.clipped],
         "bound": [motor for motor in motors if motor.bounded],
         "limit": [body for body in bodies if body.limited],

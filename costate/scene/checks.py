@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from torch import Tensor
 
-from costate.scene.codes import DISTANCE, FIELD, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY, WITH_VERTICES
+from costate.scene.codes import DISTANCE, FIELD, GENERAL, MOTOR, POSITION, SERVO, SIZE_COUNTS, VELOCITY, WITH_VERTICES
 from costate.scene.fields import PARAM_FIELDS
 from costate.scene.inertia import to_matrix
 from costate.scene.joints import JOINTS, Ball, Prismatic, Revolute
@@ -57,6 +57,7 @@ NOT_NEGATIVE = Rule("must not be negative", lambda x: x < 0)
 NONZERO = Rule("must not be zero", lambda x: x == 0)
 ZERO = Rule("must be zero, the body was declared massless", lambda x: x != 0)
 NO_GAIN = Rule("must be zero for this type of actuator", lambda x: x != 0)
+NO_COORDINATE = Rule("must be zero where a dof turns in space and has no coordinate to hold", lambda x: x != 0)
 FRACTION = Rule("must lie between 0 and 1", lambda x: (x < 0) | (x > 1))
 ANGLE = Rule("must be above 0 and at most pi", lambda x: ~(x > 0) | (x > pi * (1 + ANGLE_SLACK)))
 ORDERED = Rule("must be in order, the lower not above the upper", lambda x: x[..., 0] > x[..., 1])
@@ -121,8 +122,13 @@ def _check_actuators(params: Params, values: Values, owners: Owners) -> None:
     kind = np.array(model.actuator_type, dtype=int)
     for name, driving in (("kp", kind == POSITION), ("kd", kind == VELOCITY)):
         _judge(name, values[name], owners["motor"], 1, POSITIVE, keep=driving)
-    _judge("kd", values["kd"], owners["motor"], 1, NOT_NEGATIVE, keep=kind == POSITION)
-    for name, without in (("kp", kind != POSITION), ("kd", (kind == MOTOR) | (kind == SERVO))):
+    _judge("kp", values["kp"], owners["motor"], 1, NOT_NEGATIVE, keep=kind == GENERAL)
+    _judge("kd", values["kd"], owners["motor"], 1, NOT_NEGATIVE, keep=(kind == POSITION) | (kind == GENERAL))
+    held = (np.array(model.motor_tie, dtype=int) >= 0) | (np.array(model.bound, dtype=int) >= 0)
+    _judge("kp + kd", values["kp"] + values["kd"], owners["motor"], 1, POSITIVE, keep=held & (kind == GENERAL))
+    turns = np.array([_turns(model, dof) for dof in model.motor_dof], dtype=bool)
+    _judge("kp", values["kp"], owners["motor"], 1, NO_COORDINATE, keep=turns & (kind == GENERAL))
+    for name, without in (("kp", (kind != POSITION) & (kind != GENERAL)), ("kd", (kind == MOTOR) | (kind == SERVO))):
         _judge(name, values[name], owners["motor"], 1, NO_GAIN, keep=without)
     for name in ("gain", "max_speed"):
         _judge(name, values[name], owners["servo"], 1, POSITIVE)
@@ -142,8 +148,9 @@ def _check_contacts(params: Params, values: Values, owners: Owners) -> None:
     used = np.arange(3) < np.array([SIZE_COUNTS[code] for code in params.model.shape_type], dtype=int)[:, None]
     size = np.where(used, values["shape_size"], 1.0)
     _judge("shape_size", size, owners["shape"], 3, POSITIVE, shown=values["shape_size"])
-    for name, rule in (("friction", NOT_NEGATIVE), ("restitution", FRACTION), ("softness", NOT_NEGATIVE)):
-        _judge(name, values[name], owners["shape"], 1, rule)
+    for name in ("friction", "torsion", "rolling", "softness"):
+        _judge(name, values[name], owners["shape"], 1, NOT_NEGATIVE)
+    _judge("restitution", values["restitution"], owners["shape"], 1, FRACTION)
 
 
 def _check_constraints(params: Params, values: Values, owners: Owners) -> None:
@@ -153,6 +160,14 @@ def _check_constraints(params: Params, values: Values, owners: Owners) -> None:
     _judge("tie_length", values["tie_length"], owners["tie"], 1, POSITIVE, keep=kept)
     for per in ("tie", "coupling"):
         _judge(f"{per}_softness", values[f"{per}_softness"], owners[per], 1, NOT_NEGATIVE)
+
+
+def _turns(model: Model, dof: int) -> bool:
+    """Whether a dof (-1: none) has no coordinate of its own."""
+    if dof < 0:
+        return False
+    body = model.dof_body[dof]
+    return not JOINTS[model.joint_type[body]].has_coordinate(dof - model.v_address[body])
 
 
 def _paired(values: Values, word: str) -> np.ndarray:
@@ -175,6 +190,7 @@ def _owners(params: Params) -> Owners:
         "dof": dofs,
         "motor": motors,
         "servo": [motor for motor, kind in zip(motors, model.actuator_type, strict=True) if kind == SERVO],
+        "general": [motor for motor, kind in zip(motors, model.actuator_type, strict=True) if kind == GENERAL],
         "clip": [motor for motor, index in zip(motors, model.clip, strict=True) if index >= 0],
         "bound": [motor for motor, index in zip(motors, model.bound, strict=True) if index >= 0],
         "limit": [joints[body][0] for body in model.limit_body],

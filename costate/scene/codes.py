@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOTOR, POSITION, VELOCITY, SERVO = 0, 1, 2, 3
+MOTOR, POSITION, VELOCITY, SERVO, GENERAL = range(5)
 
 # what makes one coefficient of the two of shapes that touch
 PAIR_RULES = {"geometric": 0, "maximum": 1, "minimum": 2, "arithmetic": 3, "product": 4}
@@ -10,6 +10,7 @@ PAIR_RULES = {"geometric": 0, "maximum": 1, "minimum": 2, "arithmetic": 3, "prod
 # FIELD: a heightfield; in planar scenes SPHERE is a circle and PLANE a half plane
 PLANE, SPHERE, CAPSULE, BOX, CYLINDER, HULL, FIELD, RECTANGLE, POLYGON = range(9)
 WITH_VERTICES = (HULL, POLYGON)  # shapes that have rows of hull_vertex
+CONDIMS = (1, 3, 4, 6)  # without friction; with; also against turning; also against rolling
 NO_CONTACT = -1  # shapes that only give inertia
 
 # numbers in shape_size that count: plane none; radius; radius, half length (twice); half extents; hull none; half lengths (twice)

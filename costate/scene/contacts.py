@@ -18,7 +18,7 @@ from torch import Tensor
 
 from costate.scene.body import Body
 from costate.scene.checks import FRACTION, NOT_NEGATIVE, checked
-from costate.scene.codes import NO_CONTACT
+from costate.scene.codes import CONDIMS, NO_CONTACT
 from costate.scene.shapes import Shape, Static
 
 STATIC = -1  # welded to the world
@@ -78,6 +78,8 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
         bits = getattr(shape, word)
         if not isinstance(bits, int) or isinstance(bits, bool) or not -(2 ** (BITS - 1)) <= bits < 2**BITS:
             raise TypeError(f"{subject} {word} must be an int of at most {BITS} bits, got {bits!r}")
+    if not isinstance(shape.condim, int) or isinstance(shape.condim, bool) or shape.condim not in CONDIMS:
+        raise ValueError(f"{subject} condim must be 1, 3, 4 or 6, got {shape.condim!r}")
     sizes = [size.reshape(-1) for size in shape.measure(where=subject)]
     unused = 3 - sum(map(len, sizes))
     surface, structure = shape.surface(where=subject)
@@ -87,6 +89,8 @@ def place(where: str, name: str, body: int, shape: Shape) -> PlacedShape:
         "shape_quat": frame.quat,
         "shape_size": torch.cat((*sizes, torch.zeros(unused, dtype=torch.float64))),
         "friction": checked(f"{subject} friction", shape.friction, (), NOT_NEGATIVE),
+        "torsion": checked(f"{subject} torsion", shape.torsion, (), NOT_NEGATIVE),
+        "rolling": checked(f"{subject} rolling", shape.rolling, (), NOT_NEGATIVE),
         "restitution": checked(f"{subject} restitution", shape.restitution, (), FRACTION),
         "softness": checked(f"{subject} softness", shape.softness, (), NOT_NEGATIVE),
         **surface,

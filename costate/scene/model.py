@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import accumulate
+from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +16,19 @@ from torch import Tensor
 
 from costate.scene.codes import (
     FIELD,
+    GENERAL,
     HULL,
     LOCK_LABELS,
     PLANAR_LABELS,
     PLANAR_SLIDE_LABELS,
-    PLANAR_TIES,
     POLYGON,
     SERVO,
     SLIDE_AXIS,
-    TIES,
 )
 from costate.scene.fields import PARAM_FIELDS, Selection, field_shape
 from costate.scene.joints import JOINTS
-from costate.scene.names import WORLD, suggest
+from costate.scene.keyframe import Keyframe
+from costate.scene.names import suggest
 from costate.scene.params import Params
 from costate.scene.shapes import Shape
 
@@ -45,12 +46,13 @@ class Model:
     parent : index of each body's parent, -1 for the world.
     joint_type : joint code of each body (fixed 0, revolute 1, prismatic 2, ball 3, free 4, planar 5).
     motor_dof, motor_tie : index in v, or of the tie, that each motor (of any type: all actuators count) drives; the other is -1.
-    actuator_type : motor 0, position 1, velocity 2, servo 3.
+    actuator_type : motor 0, position 1, velocity 2, servo 3, general 4.
     clip, bound : index of each motor in the fields of control limits and of force limits, -1 where it has none.
     limit_body, limit_dof : of each limited joint its index and its (first) index in v.
     dry_dof : indices in v that have dry friction.
     shape_body, shape_type : of each shape that may touch another its body (-1 the world) and its code (plane 0, sphere 1,
         capsule 2, box 3, cylinder 4, hull 5, heightfield 6, rectangle 7, polygon 8; in a plane a sphere is a circle).
+    shape_condim : of each of them 1 without friction, 3 with, 4 also against turning, 6 also against rolling.
     pairs : pairs (a, b) of shapes that may touch, a < b; int32 [n, 2], read-only.
     hull_vertices, hull_faces : of each hull or polygon how many it has; a polygon has no faces.
     hull_loop_size, hull_loop, hull_plane : of each face of each hull its number of vertices; these, counted within the hull,
@@ -69,6 +71,9 @@ class Model:
     shapes, world_shapes : all shapes of each body and of the world, in plain floats.
     q0 : default configuration [nq], read-only.
     defaults : parameter field -> float64 tensor of its shape; not to be written to.
+    timestep : s, as the file says that the model was loaded from; None for scenes.
+    keyframes : name -> state and controls.
+    source : name of the file that the model was loaded from; no part of comparisons.
     """
 
     body_names: tuple[str, ...]
@@ -90,6 +95,7 @@ class Model:
     dry_dof: tuple[int, ...]
     shape_body: tuple[int, ...]
     shape_type: tuple[int, ...]
+    shape_condim: tuple[int, ...]
     pairs: np.ndarray
     hull_vertices: tuple[int, ...]
     hull_faces: tuple[int, ...]
@@ -114,6 +120,9 @@ class Model:
     world_shapes: tuple[Shape, ...]
     q0: np.ndarray
     defaults: Mapping[str, Tensor]
+    timestep: float | None = None
+    keyframes: Mapping[str, Keyframe] = field(default_factory=dict)
+    source: str | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in (("q0", np.float64), ("pairs", np.int32)):
@@ -122,6 +131,7 @@ class Model:
             object.__setattr__(self, name, array)
         defaults = {name: tensor.detach().clone() for name, tensor in self.defaults.items()}
         object.__setattr__(self, "defaults", MappingProxyType(defaults))
+        object.__setattr__(self, "keyframes", MappingProxyType(dict(self.keyframes)))
 
     @cached_property
     def nb(self) -> int:
@@ -193,6 +203,7 @@ class Model:
         """Parameter field -> its shape in one world."""
         counts = {
             "body": self.nb, "q": self.nq, "dof": self.nv, "motor": self.nu, "servo": self.actuator_type.count(SERVO),
+            "general": self.actuator_type.count(GENERAL),
             "clip": sum(i >= 0 for i in self.clip), "bound": sum(i >= 0 for i in self.bound), "limit": len(self.limit_body),
             "dry": len(self.dry_dof), "shape": len(self.shape_body), "vertex": sum(self.hull_vertices),
             "height": sum(self.field_heights), "frame": 2 * len(self.tie_a), "tie": len(self.tie_a),
@@ -266,17 +277,23 @@ class Model:
         return difference(self, q1, q2)
 
     def summary(self) -> str:
-        """A table of the bodies, one line each, and one of the constraints."""
-        head = ("", "body", "parent", "joint", "type", "q", "v", "mass [kg]")
-        rows: list[tuple[str, ...]] = [head]
-        for i, (body, joint) in enumerate(zip(self.body_names, self.joint_names, strict=True)):
-            kind = JOINTS[self.joint_type[i]]
-            parent = self._body_name(self.parent[i])
-            q, v = _span(self.q_address[i], kind.nq), _span(self.v_address[i], kind.nv)
-            mass = "massless" if self.massless[i] else f"{self.defaults['mass'][i].item():.6g}"
-            rows.append((str(i), body, parent, joint, kind.__name__.lower(), q, v, mass))
-        contacts = f"{len(self.shape_body)} shapes in {len(self.pairs)} pairs that may touch"
-        return "\n".join((repr(self), *_table(rows), *self._constraint_table(), *([contacts] if len(self.pairs) else [])))
+        """Tables of bodies with joints, actuators, shapes, constraints, sites and keyframes, as plain text."""
+        from costate.scene.summary import summary
+
+        return summary(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one .npz file, without pickle; equal models give equal files."""
+        from costate.scene.save import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Model:
+        """Read what `save` wrote; ValueError, "<path>: ...", if it is broken, something else, or from a newer costate."""
+        from costate.scene.save import load
+
+        return load(path)
 
     def _part(self, kind: str, code: int, counts: tuple[int, ...], name: str) -> slice:
         """The rows of one shape among those of all that have this code."""
@@ -287,26 +304,10 @@ class Model:
         start = sum(counts[:before])
         return slice(start, start + counts[before])
 
-    def _constraint_table(self) -> list[str]:
-        """Ties with their bodies and couplings with their dofs, one line each behind a head; nothing if there are none."""
-        rows: list[tuple[str, ...]] = [("", "constraint", "kind", "a", "b", "rows")]
-        kinds = {held: kind for kind, held in (PLANAR_TIES if self.planar else TIES).items()}
-        ties = zip(self.tie_names, self.tie_a, self.tie_b, self.tie_axis, self.tie_locks, strict=True)
-        for i, (name, a, b, axis, locks) in enumerate(ties):
-            kind = kinds.get((locks, axis), "lock")
-            rows.append((str(i), name, kind, self._body_name(a), self._body_name(b), str(len(locks))))
-        couplings = zip(self.coupling_names, self.coupling_dof1, self.coupling_dof2, strict=True)
-        for i, (name, first, second) in enumerate(couplings):
-            rows.append((str(i), name, "coupling", f"v {first}", "-" if second < 0 else f"v {second}", "1"))
-        return _table(rows) if len(rows) > 1 else []
-
     def _lock_label(self, axis: int, lock: int) -> str:
         if not self.planar:
             return LOCK_LABELS[lock]
         return (PLANAR_SLIDE_LABELS if axis == SLIDE_AXIS else PLANAR_LABELS)[lock]
-
-    def _body_name(self, body: int) -> str:
-        return WORLD if body < 0 else self.body_names[body]
 
     def __repr__(self) -> str:
         ne = f", ne={self.ne}" if self.ne else ""
@@ -328,16 +329,17 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _rebuild, ({**state, "defaults": dict(self.defaults)},)
+        return _rebuild, ({**state, "defaults": dict(self.defaults), "keyframes": dict(self.keyframes)},)
 
 
 _TOPOLOGY = (
     "parent", "joint_type", "massless", "motor_dof", "actuator_type", "clip", "bound", "limit_body", "limit_dof", "dry_dof",
-    "shape_body", "shape_type", "hull_vertices", "hull_faces", "hull_loop_size", "hull_loop", "hull_plane", "field_nx",
+    "shape_body", "shape_type", "shape_condim", "hull_vertices", "hull_faces", "hull_loop_size", "hull_loop", "hull_plane",
+    "field_nx",
     "field_ny", "friction_rule", "restitution_rule", "max_contacts", "site_body", "motor_tie", "tie_a", "tie_b", "tie_axis",
     "tie_locks", "coupling_dof1", "coupling_dof2", "planar",
 )  # fmt: skip
-_COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "pairs", "defaults"))
+_COMPARED = tuple(field.name for field in fields(Model) if field.name not in ("q0", "pairs", "defaults", "source"))
 
 
 def _rebuild(state: dict[str, Any]) -> Model:
@@ -348,13 +350,3 @@ def _find(kind: str, name: str, names: tuple[str, ...]) -> int:
     if name in names:
         return names.index(name)
     raise KeyError(f"no {kind} named {name!r}; {suggest(name, names)}")
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows of cells as lines with columns of equal width."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _span(start: int, count: int) -> str:
-    return "-" if count == 0 else str(start) if count == 1 else f"{start}:{start + count}"

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from costate.scene.checks import check_params
 from costate.scene.fields import FIELD_NAMES, FIELDS, Selection, select
+from costate.scene.joints import Free, Planar
 from costate.scene.unconstrained import Unconstrained
 from costate.scene.values import Numbers, read
 
@@ -54,6 +55,30 @@ class Params(Mapping[str, Tensor]):
         """The same parameters with other `fields`; numbers and arrays are broadcast to the shape of the field."""
         select(fields, "replace")
         return Params(self._model, {**self._tensors, **{name: self._fit(name, value) for name, value in fields.items()}})
+
+    def place(self, body: str | int, pos: Numbers | None = None, quat: Numbers | None = None) -> Params:
+        """The same parameters with the joint frame of `body` (name or index) elsewhere in its parent; mocap bodies: in the world.
+
+        pos : m [*batch, 3]. quat : wxyz [*batch, 4]. What is None stays; tensors keep their graph. A body that moves freely has
+        its place in the state, not here.
+        """
+        index = self._model.body(body) if isinstance(body, str) else range(self._model.nb)[body]
+        name = self._model.body_names[index]
+        kind, parent = self._model.joint_type[index], self._model.parent[index]
+        if kind == Free.code or (self._model.planar and kind == Planar.code and parent < 0):
+            raise ValueError(f"place: body {name!r} moves freely, its place is part of the state, got pos {pos}")
+        fields: dict[str, Tensor] = {}
+        for field, value in (("joint_pos", pos), ("joint_quat", quat)):
+            if value is None:
+                continue
+            old, width = self._tensors[field], self._tensors[field].shape[-1]
+            row = value if isinstance(value, Tensor) else read(f"place: {field}", value).to(old.dtype)
+            if row.ndim == 0 or row.shape[-1] != width:
+                raise ValueError(f"place: {field} must be {width} numbers, or [*batch, {width}], got shape {tuple(row.shape)}")
+            batch = torch.broadcast_shapes(row.shape[:-1], old.shape[:-2])
+            kept = old.expand(*batch, *old.shape[-2:])
+            fields[field] = kept.index_copy(-2, torch.tensor([index]), row.to(old.dtype).expand(*batch, width)[..., None, :])
+        return Params(self._model, {**self._tensors, **fields})
 
     def leaves(self) -> list[Tensor]:
         """The leaf tensors that require grad, as an optimiser wants them."""

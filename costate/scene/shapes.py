@@ -24,7 +24,7 @@ Sizes: TypeAlias = dict[str, tuple[int, ...]]
 Surface: TypeAlias = tuple[dict[str, Tensor], dict[str, tuple[int, ...]]]
 S = TypeVar("S", bound="Shape")
 
-NOT_NUMBERS = ("collide", "group", "mask", "name")
+NOT_NUMBERS = ("collide", "group", "mask", "name", "condim")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,9 @@ class Shape:
     ----------
     density, mass : kg/m^3, in a plane kg/m^2; or kg where `mass` is given.
     friction : Coulomb's coefficient, 0 or more; the scene's `friction_rule` makes one of the two that touch.
+    condim : 1 touches without friction, 3 with it, 4 also resists turning about the normal (`torsion`), 6 also rolling
+        (`rolling`); two shapes that touch take the larger. As in MuJoCo.
+    torsion, rolling : torques over the normal force up to which they resist, m; combined by `friction_rule`. Only in space.
     restitution : rebound speed over impact speed, 0 to 1; combined by `restitution_rule`.
     softness : how far a resting contact sinks in per normal force, m/N; those of the two that touch add up. 0 is rigid.
     collide : whether it touches anything at all.
@@ -48,8 +51,11 @@ class Shape:
     density: Numbers = 1000.0
     mass: Numbers | None = None
     friction: Numbers = 1.0
+    torsion: Numbers = 0.0
+    rolling: Numbers = 0.0
     restitution: Numbers = 0.0
     softness: Numbers = 0.0
+    condim: int = 3
     collide: bool = True
     group: int = 1
     mask: int = -1

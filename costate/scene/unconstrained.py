@@ -6,8 +6,8 @@ inertia       I = tr(S) 1 - S,  S = L L^T,  L lower triangular with an exponenti
               S is the second moment of the mass distribution. It is positive definite exactly if the principal
               moments of I are positive and keep the triangle inequality (Rucker & Wensing 2022).
               In a plane only the moment about z counts, and it is exp(log_inertia).
-damping, stiffness, armature, friction, softness, dry_friction, kp, kd, gain, max_speed, shape_size, tie_length, tie_softness,
-coupling_softness:
+damping, stiffness, armature, friction, torsion, rolling, softness, dry_friction, kp, kd, gain, max_speed, shape_size,
+tie_length, tie_softness, coupling_softness:
               exp(log_...) where they are positive; zeros stay zero.
 restitution   1 / (1 + exp(-logit_restitution)) where it lies between 0 and 1; zeros and ones stay.
 """
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from costate.scene.params import Params
 
 LOGARITHMIC = (
-    "mass", "damping", "stiffness", "armature", "friction", "softness", "dry_friction", "kp", "kd", "gain", "max_speed",
+    "mass", "damping", "stiffness", "armature", "friction", "torsion", "rolling", "softness", "dry_friction", "kp", "kd", "gain",
+    "max_speed",
     "shape_size", "tie_length", "tie_softness", "coupling_softness",
 )  # fmt: skip
 BOUNDARY = 1e-12  # relative; second moments flatter than this have no usable logarithm

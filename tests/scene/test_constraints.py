@@ -212,7 +212,8 @@ def test_tied_to_what_stands_still():
 def test_summary(model):
     lines = model.summary().splitlines()
     assert lines[0] == "Model(nb=5, nq=22, nv=19, nu=0, ns=0, ne=25)"
-    table = [line.split() for line in lines[7:]]
+    start = next(i for i, line in enumerate(lines) if "constraint" in line)
+    table = [line.split() for line in lines[start:]]
     assert table[:3] == [
         ["constraint", "kind", "a", "b", "rows"],
         ["0", "point0", "point", "a", "b", "3"],
@@ -223,10 +224,10 @@ def test_summary(model):
         ["3", "slide0", "slide", "world", "b", "5"],
         ["4", "distance0", "distance", "a", "b", "1"],
         ["5", "lock0", "lock", "a", "arm", "3"],
-        ["0", "coupling0", "coupling", "v", "15", "v", "14", "1"],
-        ["1", "rail", "coupling", "v", "13", "-", "1"],
+        ["0", "coupling0", "coupling", "elbow", "cart[2]", "1"],
+        ["1", "rail", "coupling", "cart[1]", "-", "1"],
     ]
-    assert len(table) == 10 and "pairs that may touch" in lines[-1]
+    assert table[9] == [] and "pairs that may touch" in lines[-1]
 
 
 @pytest.mark.parametrize("remake", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])

@@ -54,10 +54,11 @@ def test_unknown_name_gets_a_hint(model):
 
 def test_summary(model):
     lines = model.summary().splitlines()
-    assert len(lines) == 6
-    assert lines[2].split() == ["0", "base", "world", "base", "free", "0:7", "0:6", "48"]
-    assert lines[3].split() == ["1", "link1", "base", "knee", "revolute", "7", "6", "1"]
-    assert lines[5].split()[-3:] == ["-", "-", f"{model.defaults['mass'][3].item():.6g}"]
+    assert lines[0] == repr(model) and lines[2] == ""
+    assert lines[4].split() == ["0", "base", "world", "base", "free", "-", "-", "0:7", "0:6", "48"]
+    assert lines[5].split() == ["1", "link1", "base", "knee", "revolute", "0", "1", "0", "-", "7", "6", "1"]
+    assert lines[6].split()[-1] == "massless"
+    assert lines[7].split()[-3:] == ["-", "-", f"{model.defaults['mass'][3].item():.6g}"]
 
 
 def test_immutable(model):

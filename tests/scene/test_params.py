@@ -23,7 +23,7 @@ def model():
 def test_mapping(model):
     params = model.params()
     assert list(params) == [field.name for field in FIELDS] + ["site_pos", "site_quat"]
-    assert len(params) == 40 and "mass" in params and params.get("nothing") is None
+    assert len(params) == 44 and "mass" in params and params.get("nothing") is None
     assert params == params and params != model.params()
     assert repr(model.params(requires_grad="mass").expand(3)) == "Params(2 bodies, batch (3,), requires_grad (mass))"
     assert not hasattr(params, "mass")

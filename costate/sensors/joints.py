@@ -1,0 +1,180 @@
+"""Sensors of joints: encoders, their rates, and how far a joint is from its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from costate.rotation import normalise
+from costate.scene.codes import NO_AXIS
+from costate.scene.joints import JOINTS, Ball, Free, Prismatic
+from costate.scene.names import suggest
+from costate.sensors.hinges import tie_coordinates, tie_rates
+from costate.sensors.sensor import Bound, Names, Sensor, as_names
+
+if TYPE_CHECKING:
+    from costate.scene import Model
+    from costate.sensors.reading import Reading
+
+
+class Driven(NamedTuple):
+    """What moves: a joint, or a hinge or slide constraint."""
+
+    name: str
+    joint: int  # -1: a constraint
+    tie: int  # -1: a joint
+
+
+def find_driven(model: Model, where: str, names: Names | None) -> list[Driven]:
+    """Joints and hinge or slide constraints by name; None: all of them, but no free bodies. `where` starts error messages."""
+    ties = {name: i for i, name in enumerate(model.tie_names) if model.tie_axis[i] != NO_AXIS}
+    if names is None:
+        moving = [i for i, code in enumerate(model.joint_type) if JOINTS[code].nv and JOINTS[code] is not Free]
+        every = [Driven(model.joint_names[i], i, -1) for i in moving] + [Driven(name, -1, i) for name, i in ties.items()]
+        if not every:
+            raise ValueError(f"{where}: the model has no joint but free and fixed ones; name the joints to be read")
+        return every
+    found: list[Driven] = []
+    for name in as_names(where, names):
+        joints = model.joint_names if name in model.joint_names else model.body_names
+        if name in joints and name not in ties:
+            found.append(Driven(name, joints.index(name), -1))
+        elif name in ties and name not in model.joint_names:
+            found.append(Driven(name, -1, ties[name]))
+        elif name in ties:
+            raise ValueError(f"{where}: {name!r} is a joint and a constraint; give one of them another name")
+        else:
+            raise ValueError(f"{where}: no joint, hinge or slide named {name!r}; {suggest(name, (*model.joint_names, *ties))}")
+        if found[-1].joint >= 0 and JOINTS[model.joint_type[found[-1].joint]].nv == 0:
+            raise ValueError(f"{where}: {name!r} is a fixed joint, it has nothing to read")
+    return found
+
+
+def numbered(name: str, count: int) -> tuple[str, ...]:
+    """The name, or with a number behind it where there are several."""
+    return (name,) if count == 1 else tuple(f"{name} {i}" for i in range(count))
+
+
+@dataclass(frozen=True)
+class Encoder(Sensor):
+    """Positions of joints, as in q: rad or m, quaternions of ball joints; angles of hinge and displacements of slide constraints.
+
+    An angle of a hinge constraint is known between -pi and pi only.
+
+    Parameters
+    ----------
+    joints : names of joints (or of their bodies) and of hinge and slide constraints; None: all but free joints.
+    """
+
+    joints: Names | None = None
+
+    def bind(self, model: Model) -> Bound:
+        """How it is read on this model."""
+        found = find_driven(model, self.kind, self.joints)
+        ties, columns, words = [x.tie for x in found if x.tie >= 0], [], []
+        for x in found:
+            count = 1 if x.joint < 0 else JOINTS[model.joint_type[x.joint]].nq
+            start = model.nq + ties.index(x.tie) if x.joint < 0 else model.q_address[x.joint]
+            columns += range(start, start + count)
+            words += numbered(x.name, count)
+
+        index = torch.tensor(columns)
+
+        def read(reading: Reading) -> Tensor:
+            q = reading.once(unit_coordinates)
+            return (torch.cat((q, tie_coordinates(reading, ties)), -1) if ties else q).index_select(-1, index)
+
+        return Bound(tuple(words), _unit(model, found, ""), read)
+
+
+@dataclass(frozen=True)
+class EncoderRate(Sensor):
+    """Velocities of joints, as in v (rad/s, m/s), and of hinge and slide constraints.
+
+    Parameters
+    ----------
+    joints : as of `Encoder`.
+    """
+
+    joints: Names | None = None
+
+    def bind(self, model: Model) -> Bound:
+        """How it is read on this model."""
+        found = find_driven(model, self.kind, self.joints)
+        ties, columns, words = [x.tie for x in found if x.tie >= 0], [], []
+        for x in found:
+            count = 1 if x.joint < 0 else JOINTS[model.joint_type[x.joint]].nv
+            start = model.nv + ties.index(x.tie) if x.joint < 0 else model.v_address[x.joint]
+            columns += range(start, start + count)
+            words += numbered(x.name, count)
+
+        index = torch.tensor(columns)
+
+        def read(reading: Reading) -> Tensor:
+            v = reading.v
+            return (torch.cat((v, tie_rates(reading, ties)), -1) if ties else v).index_select(-1, index)
+
+        return Bound(tuple(words), _unit(model, found, "/s"), read)
+
+
+@dataclass(frozen=True)
+class LimitDistance(Sensor):
+    """How far joints are from the nearer one of their limits (rad or m), negative beyond it. Kink: halfway between both.
+
+    Parameters
+    ----------
+    joints : names of joints with limits; None: all that have some, but ball joints.
+    """
+
+    joints: Names | None = None
+
+    def bind(self, model: Model) -> Bound:
+        """How it is read on this model."""
+        found, rows = find_limits(model, self.kind, self.joints)
+        columns = [model.q_address[x.joint] for x in found]
+
+        def read(reading: Reading) -> Tensor:
+            q, lower, upper = reading.q[..., columns], reading.param("limit_lower"), reading.param("limit_upper")
+            return torch.minimum(q - lower[..., rows], upper[..., rows] - q)
+
+        return Bound(tuple(x.name for x in found), _unit(model, found, ""), read)
+
+
+def find_limits(model: Model, where: str, names: Names | None) -> tuple[list[Driven], list[int]]:
+    """Joints of one dof that have limits, and their places among all limits."""
+    balls = [i for i in model.limit_body if JOINTS[model.joint_type[i]] is Ball]
+    limited = [i for i in model.limit_body if i not in balls]
+    names = [model.joint_names[i] for i in limited] if names is None else names
+    if not names:
+        raise ValueError(f"{where}: the model has no revolute or prismatic joint with limits")
+    found = find_driven(model, where, names)
+    for x in found:
+        if x.joint not in limited:
+            raise ValueError(f"{where}: {x.name!r} must be a revolute or prismatic joint with limits")
+    return found, [model.limit_body.index(x.joint) for x in found]
+
+
+def unit_coordinates(reading: Reading) -> Tensor:
+    """q with unit quaternions."""
+    model, q = reading.model, reading.q
+    starts = [
+        at + kind.quaternion
+        for kind, at in zip((JOINTS[code] for code in model.joint_type), model.q_address, strict=True)
+        if kind.quaternion is not None
+    ]
+    if not starts:
+        return q
+    columns = [at + i for at in starts for i in range(4)]
+    unit = normalise(q[..., columns].unflatten(-1, (-1, 4))).flatten(-2)
+    return q.index_copy(-1, torch.tensor(columns), unit)
+
+
+def _unit(model: Model, found: Sequence[Driven], per: str) -> str:
+    slides = {x.joint >= 0 and JOINTS[model.joint_type[x.joint]] is Prismatic for x in found}
+    if any(x.tie >= 0 or model.joint_type[x.joint] >= Free.code for x in found) or len(slides) > 1:
+        return f"rad{per}, m{per}"
+    return f"m{per}" if slides == {True} else f"rad{per}"
