@@ -76,7 +76,7 @@ class Simulator:
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         if isinstance(solver, InteriorPoint):
             _check_turning(model)
-        self._options = engine_options(solver, contact, gradient, dtype, project, impacts, float(dt))
+        self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact
@@ -310,7 +310,7 @@ def _rebuild(
 def _check_turning(model: Model) -> None:
     """The interior point knows cones of friction, not torques."""
     dims = np.array(model.shape_condim, dtype=int)[model.pairs]
-    if dims.size and dims.max() > 3:
+    if not model.planar and dims.size and dims.max() > 3:
         a, b = (model.shape_names[i] for i in model.pairs[np.argmax(dims.max(1))])
         raise NotImplementedError(
             f"InteriorPoint has no torsional or rolling friction, got condim {dims.max()} between {a!r} and {b!r}; use PGS"

@@ -98,6 +98,7 @@ template <class T> struct RowBars {
   Mat3<T>* frame;                           // [max_cand]
   Vec3<T>* point;                           // [max_cand]
   T *mu, *e, *soft, *lightness;             // [max_cand]
+  T *torsion, *rolling, *turn_lightness;    // [max_cand] of models with rows against turning
   T* distance;                              // [n_limit]
   Vec3<T>* limit_J;                         // [n_limit]
   T *lam, *w, *z, *b, *R, *lo, *hi;         // [rows] w = -b_bar
@@ -239,6 +240,8 @@ template <class T> CS_FN void touch_bars_map(const Tree& t, RowBars<T>& r, Arena
   r.shape = m.template take<Force<T>>(t.ns), r.gap = m.template take<T>(n), r.frame = m.template take<Mat3<T>>(n);
   r.point = m.template take<Vec3<T>>(n), r.mu = m.template take<T>(n), r.e = m.template take<T>(n);
   r.soft = m.template take<T>(n), r.lightness = m.template take<T>(n);
+  int turns = t.turns ? n : 0;
+  r.torsion = m.template take<T>(turns), r.rolling = m.template take<T>(turns), r.turn_lightness = m.template take<T>(turns);
 }
 
 // no adjoint: memory
@@ -275,6 +278,7 @@ template <class T> CS_FN void row_bars_clear(const Tree& t, const Rows<T>& rw, c
   for (int k = 0; k < rw.count[6]; k++) {
     if (!rw.used[k]) continue;
     rb.gap[k] = rb.mu[k] = rb.e[k] = rb.soft[k] = rb.lightness[k] = T(0), rb.frame[k] = {o, o, o}, rb.point[k] = o;
+    if (t.turns) rb.torsion[k] = rb.rolling[k] = rb.turn_lightness[k] = T(0);
   }
 }
 

@@ -58,7 +58,7 @@ CS_FN void dry_row_adj(const Params<T>& th, T h, int i, const RowValues<T>& y_ba
 // what actuator k is told
 template <class T> CS_FN T near_turn(const Tree& t, const Params<T>& th, const T* u, int k, T x) {
   using E = ElementOf<T>;
-  if (t.tie_axis[t.motor_tie[k]] != kHingeAxis) return x;
+  if (t.tie_axis[t.motor_tie[k]] != kHingeAxis || t.actuator[k] == kGeneral) return x;
   T g = th.gear[k], geared = g * g;
   auto some = geared > T(0);
   T wish = select(some, control(t, th, u, k) / select(some, g, T(1)), x);

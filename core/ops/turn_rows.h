@@ -23,14 +23,13 @@ CS_FN void turn_values(const Tree& t, const Params<T>& th, const Rows<T>& rw, in
   mu = pair_rule(t.friction_rule, of[i], of[j]);
   light = pair_lightness(th, t.shape_body[i], t.shape_body[j], true);
 }
-template <class T> CS_FN void turn_values_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, int c, int axis, T mu_bar,
-                                              T light_bar, const Params<T>& th_bar) {
-  if (!th_bar.torsion) return;
+// adjoint: of both coefficients
+template <class T> CS_FN void turn_values_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, int c, const RowBars<T>& rb,
+                                              const Params<T>& th_bar) {
   int p = rw.cand_pair[c], i = t.pair_a[p], j = t.pair_b[p];
-  const T* of = axis ? th.rolling : th.torsion;
-  T* bar = axis ? th_bar.rolling : th_bar.torsion;
-  pair_rule_adj(t.friction_rule, of[i], of[j], mu_bar, bar[i], bar[j]);
-  pair_lightness_adj(th, t.shape_body[i], t.shape_body[j], true, light_bar, th_bar);
+  pair_rule_adj(t.friction_rule, th.torsion[i], th.torsion[j], rb.torsion[c], th_bar.torsion[i], th_bar.torsion[j]);
+  pair_rule_adj(t.friction_rule, th.rolling[i], th.rolling[j], rb.rolling[c], th_bar.rolling[i], th_bar.rolling[j]);
+  pair_lightness_adj(th, t.shape_body[i], t.shape_body[j], true, rb.turn_lightness[c], th_bar);
 }
 
 // turn_row: block i, after its contact
@@ -65,9 +64,8 @@ template <class T> CS_OP void turn_row(const Tree& t, const Params<T>& th, const
   rw.R[r] = fma(T(E(o.relative_softness)), light, T(E(o.absolute_softness)));
 }
 // adjoint: J_bar, R_bar and the bar of mu are complete
-template <class T> CS_OP void turn_row_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                           const Options& o, int i, const RowBars<T>& rb, const Bars<T>& bar,
-                                           const Params<T>& th_bar) {
+template <class T> CS_OP void turn_row_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Options& o, int i,
+                                           const RowBars<T>& rb, const Bars<T>& bar) {
   using E = ElementOf<T>;
   int r = rw.first_row[i], same = rw.same[i], over = rw.over[i], axis = rw.axis[i];
   Span s = span(rw, i);
@@ -83,14 +81,8 @@ template <class T> CS_OP void turn_row_adj(const Tree& t, const Params<T>& th, c
     bar.S[d].n = fma(g, n, bar.S[d].n);
   }
   row_scatter<T>(rb.frame, rw.item[i], same, C_bar);
-  T mu_bar = select(valid, rb.block_mu[i], T(0)), light_bar = select(valid, T(E(o.relative_softness)) * rb.R[r], T(0));
-  for (int l = 0; l < (same >= 0 ? 1 : lanes<T>); l++) {
-    int c = same >= 0 ? same : rw.item[i][l];
-    if (c < 0 || !turn_asked(t, rw, c, axis)) continue;
-    T m = mu_bar, l1 = light_bar;
-    if (same < 0) m = l1 = T(0), set_lane(m, l, lane(mu_bar, l)), set_lane(l1, l, lane(light_bar, l));
-    turn_values_adj(t, th, rw, c, axis, m, l1, th_bar);
-  }
+  row_scatter<T>(axis ? rb.rolling : rb.torsion, rw.item[i], same, select(valid, rb.block_mu[i], T(0)));
+  row_scatter<T>(rb.turn_lightness, rw.item[i], same, select(valid, T(E(o.relative_softness)) * rb.R[r], T(0)));
 }
 
 // turn_rows: all of them, after rows()
@@ -102,7 +94,10 @@ template <class T> CS_OP void turn_rows(const Tree& t, const Params<T>& th, cons
 template <class T> CS_OP void turn_rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                             const Options& o, const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar) {
   for (int i = 0; t.turns && i < rw.count[0]; i++)
-    if (rw.kind[i] == kTurnRow) turn_row_adj(t, th, tr, rw, o, i, rb, bar, th_bar);
+    if (rw.kind[i] == kTurnRow) turn_row_adj(t, tr, rw, o, i, rb, bar);
+  // candidate by candidate: in this order the sum does not depend on lane-mates
+  for (int c = 0; t.turns && th_bar.torsion && c < rw.count[6]; c++)
+    if (rw.used[c]) turn_values_adj(t, th, rw, c, rb, th_bar);
 }
 
 CS_END

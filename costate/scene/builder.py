@@ -139,12 +139,15 @@ class Scene(AddActuators, AddConstraints):
         friction: Numbers = 1.0,
         restitution: Numbers = 0.0,
         softness: Numbers = 0.0,
+        torsion: Numbers = 0.0,
+        rolling: Numbers = 0.0,
+        condim: int = 3,
         name: str | None = None,
     ) -> str:
         """Add a horizontal plane at z = `height` (m) to the world and return its name (default "ground").
 
         In a planar scene it is the half plane below the line through (0, `height`), turned by `angle` (rad).
-        friction, restitution, softness : as of every shape.
+        friction, restitution, softness, torsion, rolling, condim : as of every shape.
         """
         where = "add_ground: "
         name = new_name(where, "shape", name, "ground", self._parts.shapes)
@@ -153,7 +156,8 @@ class Scene(AddActuators, AddConstraints):
             plane = HalfPlane(pos=(0.0, up), angle=0.0 if angle is None else angle)
         else:
             plane = Plane(pos=(0.0, 0.0, up), quat=orientation(where, False, None, angle))
-        plane = replace(plane, friction=friction, restitution=restitution, softness=softness)
+        surface = {"friction": friction, "restitution": restitution, "softness": softness}
+        plane = replace(plane, **surface, torsion=torsion, rolling=rolling, condim=condim)
         return self._add_shape(where, plane, -1, name)
 
     def exclude(self, a: str, b: str) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import costate as cs
-from tests.gradients.contact_scenes import BALL, Worlds, step_with_info
+from tests.gradients.contact_scenes import BALL, Worlds, step_with_info, without_effect
 from tests.gradients.scenes import generator, normal
 
 # Step sizes as parts of each input's own scale: the first still has few kinks, the last few digits
@@ -147,8 +147,9 @@ def impulse_weights(worlds: Worlds, contacts: cs.Contacts, gen: torch.Generator)
 
 
 def names(worlds: Worlds) -> list[str]:
-    """All inputs and parameter fields that have entries."""
-    return [name for name, t in (*worlds.inputs.items(), *worlds.params.items()) if t.numel()]
+    """All inputs and parameter fields that have entries, and do something."""
+    inert = without_effect(worlds.model)
+    return [name for name, t in (*worlds.inputs.items(), *worlds.params.items()) if t.numel() and name not in inert]
 
 
 def directions(worlds: Worlds, seed: int = 1) -> Tensors:

@@ -209,11 +209,19 @@ def pick(gen: torch.Generator, values: tuple[float, ...], *shape: int) -> Tensor
     return torch.tensor(values, dtype=torch.float64)[torch.randint(len(values), shape, generator=gen)]
 
 
+def without_effect(model: cs.Model) -> tuple[str, ...]:
+    """Fields that every shape has, but that do nothing here."""
+    return () if max(model.shape_condim, default=0) > 3 else ("torsion", "rolling")
+
+
 def random_params(model: cs.Model, gen: torch.Generator, count: int) -> cs.Params:
     """The model's numbers, shaken by a few percent and one row per world; coefficients of contact anywhere in their range."""
     fields = {}
     for name, value in model.defaults.items():
         shape = (count, *value.shape)
+        if name in without_effect(model):
+            fields[name] = value.expand(shape).contiguous()
+            continue
         if name in ("mass", "inertia"):  # a common factor keeps the triangle inequality
             factor = 1 + 0.1 * normal(gen, count, model.nb).tanh()
             shaken = value * (factor if name == "mass" else factor.unsqueeze(-1))

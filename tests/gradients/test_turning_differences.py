@@ -140,7 +140,7 @@ FIELDS = ("torsion", "rolling", "friction", "mass", "shape_size", "restitution")
 STEPS, ROLLOUT = (1e-5, 1e-6, 1e-7), 1e-6  # of differences, and how well the best of them agrees
 
 
-def compare_rollout(model: cs.Model, v: list[float], steps: int, dt: float, **options: Any) -> None:
+def check_rollout(model: cs.Model, v: list[float], steps: int, dt: float, **options: Any) -> None:
     """Where everything is in the end, weighted, by the start and by parameters, along one direction of each."""
     for mode in BOTH:
         sim, gen = cs.Simulator(model, dt, gradient=mode, **options), generator(5)
@@ -174,7 +174,7 @@ def test_a_ball_that_bounces_slides_spins_and_rolls(impacts):
     scene.add_shape(cs.Plane(quat=(1.0, 0.01, -0.02, 0.1), friction=0.05, torsion=0.004, rolling=0.002, restitution=0.9))
     shape = cs.Sphere(0.1, mass=0.8, condim=6, friction=0.1, torsion=0.006, rolling=0.003, restitution=0.5)
     scene.add_body("ball", joint=cs.Free(), pos=(0, 0, 0.3), shapes=shape)
-    compare_rollout(scene.build(), [1.0, 0.4, -1.0, 0.5, -1.0, 8.0], 60, 1 / 60, impacts=impacts)
+    check_rollout(scene.build(), [1.0, 0.4, -1.0, 0.5, -1.0, 8.0], 60, 1 / 60, impacts=impacts)
 
 
 def test_held_on_a_slope():
