@@ -118,7 +118,8 @@ template <class T> CS_OP bool find_end(const Tree& t, const Params<T>& th, const
     int there = int(lane_bits(!goes_on));
     int never = int(lane_bits(early & !(h < most))) & open & ~there;
     before = select(early, h, before), behind = select(early, behind, h), bracket = select(early, bracket, T(1));
-    auto moved = (h < h_old) | (h_old < h), known = bracket > half;
+    auto moved = (h < h_old) | (h_old < h);
+    auto known = bracket > half;
     T slope = select(moved, (gap - gap_old) / select(moved, h - h_old, T(1)), rate), middle = half * (before + behind);
     auto falls = slope < zero;
     T next = h - select(falls, gap / select(falls, slope, T(1)), zero);

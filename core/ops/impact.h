@@ -152,7 +152,8 @@ template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, cons
     auto apart = lane_flags<T>(advance ? ~began : 0) > T(0.5),
          rests = lane_flags<T>(chosen ? 0 : s.rests[k * kCorners + c]) > T(0.5);
     // what is inside by now has been met on the way, wherever it goes; what leaves may turn around another point of it
-    auto touches = !(gap > touching), meets = touches & ((rate < slow) | (apart & (gap < depth)));
+    auto touches = !(gap > touching);
+    auto meets = touches & ((rate < slow) | (apart & (gap < depth)));
     T added = select(turn * gap < little * max(-rate, zero), zero, turn), leaves = select(held | !(turn > zero), never, hop);
     T by = first_root(max(gap, zero), rate - added, accel, never);
     by = select(added > zero, max(by, select(rate < zero, T(E(0.25)) * hop, hop)), by);

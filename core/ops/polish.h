@@ -114,7 +114,8 @@ template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
   int r = rw.first_row[i];
   T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), one = T(1), zero = T(0), lo, hi;
   row_bounds(rw, i, rw.lam, lo, hi);
-  auto free = (x > lo) & (x < hi), high = x > hi - (hi - lo) * T(0.5);
+  auto free = (x > lo) & (x < hi);
+  auto high = x > hi - (hi - lo) * T(0.5);
   return {select(free, one, zero), min(max(x, lo), hi), select(free | high, zero, one), select(high & !free, one, zero)};
 }
 
