@@ -78,7 +78,7 @@ inline std::vector<std::pair<std::string, std::pair<int, int>>> fields(const Wor
 inline void check_fields(const World& w, const Asked& asked, double tol, Random& rng, std::map<std::string, int>& seen) {
   Run r(w, asked);
   Scratch<D> dual(w.t, 0, asked);
-  Vector g = rng.vector(int(r.y.size())), dx = rng.vector(w.size()), x_bar(w.size(), 0.0);
+  Vector g = rng.vector(int(r.y.size())), dx = w.draw(rng), x_bar(w.size(), 0.0);
   step_of_adj(w, r.s, r.y, g, x_bar);
   double whole = 0;
   for (int i = 0; i < w.size(); i++) whole += std::fabs(x_bar[i] * dx[i]);

@@ -88,7 +88,7 @@ static void check_box(double speed, const Asked& asked, Random& rng) {
   Scratch<D> dual(w.t, 0, asked);
   int n = w.t.nq + w.t.nv,
       fixed = int(th.softness - w.x.data());  // softness shares the load: its derivative is as large as the load is vague
-  Vector g = rng.vector(int(r.y.size())), dx = rng.vector(w.size()), x_bar(w.size(), 0.0);
+  Vector g = rng.vector(int(r.y.size())), dx = w.draw(rng), x_bar(w.size(), 0.0);
   for (size_t i = n; i < g.size(); i++) g[i] = 0;
   for (int i = fixed; i < w.size(); i++) dx[i] = 0;
   step_of_adj(w, r.s, r.y, g, x_bar);
@@ -136,6 +136,7 @@ int main() {
   CHECK(seen["hull_vertex"] && seen["height"]);
   World w = random_scene(Parts(), kSparse, rng);
   for (const auto& [name, range] : fields(w))
-    if (range.second && !seen[name]) std::printf("%s: never has a gradient\n", name.c_str()), failures++;
+    if (range.second && !seen[name] && name != "torsion" && name != "rolling")  // those: test_turn_rows.cc
+      std::printf("%s: never has a gradient\n", name.c_str()), failures++;
   return report("contact_step");
 }

@@ -224,7 +224,7 @@ static void check_settle(const World& w, Random& rng) {
   const Tree& t = w.t;
   Scratch<D> dual(t);
   int softness = t.n_tie + 5 * t.n_coupling + t.n_coupling, first = w.size() - softness;  // the last fields
-  Vector g = rng.vector(t.nq), dx = rng.vector(w.size()), bar(w.size(), 0.0);
+  Vector g = rng.vector(t.nq), dx = w.draw(rng), bar(w.size(), 0.0);
   Duals x(w.size()), delta(t.nv), y(t.nq);
   for (int i = 0; i < w.size(); i++) {
     bool of_softness = i >= first && (i < first + t.n_tie || i >= w.size() - t.n_coupling);

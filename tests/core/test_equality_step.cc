@@ -186,7 +186,8 @@ int main() {
   CHECK(converged > 2 * trials);
   states.check();
   for (const auto& [name, count] : seen)
-    if (!count) std::printf("%s: never has a gradient\n", name.c_str()), failures++;
+    if (!count && name != "torsion" && name != "rolling")  // those: test_turn_rows.cc
+      std::printf("%s: never has a gradient\n", name.c_str()), failures++;
   for (const char* name :
        {"gain", "max_speed", "tie_pos", "tie_quat", "tie_length", "tie_softness", "coupling", "coupling_softness"})
     CHECK(seen.count(name));

@@ -170,7 +170,12 @@ static void check_A(const World& w, const Solved& n) {
             double A = dot_J(w, rw, j, q, X.data()), soft = 0;
             if (q == r) {
               bool normal = rw.kind[i] == kContactRows && r == rw.first_row[i];
-              if (normal) soft = o.recovery * rw.soft[rw.item[i][0]] / (h * h);
+              double slope;
+              if (normal) {
+                int c = rw.item[i][0];
+                soft = o.recovery * rw.soft[c] / (h * h) +
+                       kYield * overlap(t, rw, i, rw.gap[c], rw.soft[c], slope) * rw.lightness[c];
+              }
               if (rw.kind[i] == kMotorRow) soft = actuator_row(w, n.s, n.a, t.row_motor[rw.item[i][0]]).R;
               double scale = rw.kind[i] == kContactRows ? rw.lightness[rw.item[i][0]] : joint_lightness(w, n.a.th, rw, i);
               soft += o.relative_softness * scale + o.absolute_softness;

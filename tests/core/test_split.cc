@@ -144,8 +144,11 @@ static D gap_at_end(const World& w, const Duals& x, const Splitter<double>& f, S
   look_at(w.t, a.th, s.way, s.v_end, static_cast<const D*>(nullptr));
   int n = look_at_pair(w.t, a.th, d.s.rw, s.way, f.parts.hit[k], 1);
   D gap = D(1e300);
+  const Tree& t = w.t;
+  int p = f.parts.hit[k];
+  bool chosen = pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]);
   for (int c = 0; c < n; c++)
-    if (meets_at(d.s.o, s.way, n, c)) gap = s.way.rw.gap[c];
+    if (chosen ? meets_at(d.s.o, s.way, n, c) : f.parts.point[k] == c) gap = s.way.rw.gap[c];
   return gap;
 }
 
@@ -160,7 +163,10 @@ static Duals same_parts(const World& w, const Duals& x, const Splitter<double>& 
   for (int k = 0; k < f.parts.parts; k++) {
     bool hits = f.parts.hit[k] >= 0;
     s.left[k] = left, s.h[k] = hits ? D(f.parts.h[k]) : left;
-    for (int i = 0; i < t.nv; i++) s.after[k * t.nv + i] = D(f.parts.after[k * t.nv + i]);
+    for (int i = 0; i < t.nv; i++) {
+      s.after[k * t.nv + i] = D(f.parts.after[k * t.nv + i]);
+      s.later[k * t.nv + i] = D(f.parts.later[k * t.nv + i]);
+    }
     if (hits) {
       D still = gap_at_end(w, x, f, d, k);
       s.h[k].tangent = 1;
@@ -197,7 +203,7 @@ static int check_parts(const World& w, Random& rng) {
   CHECK(dirty.forward(w, w.x) == y && backward(w, dirty, y, g) == x_bar);
   Splitter<D> d(w.t, asked);
   d.parts.parts = parts;
-  Vector dx = rng.vector(w.size());
+  Vector dx = w.draw(rng);
   for (const auto& [name, range] : fields(w)) {
     Duals x(w.x.begin(), w.x.end());
     double forward = 0, reverse = 0, size = 1e-30, whole = 0;
@@ -218,7 +224,7 @@ static int check_parts(const World& w, Random& rng) {
 static int check_differences(const World& w, double exact, Random& rng) {
   Asked asked = split_options(exact);
   Splitter<double> f(w.t, asked);
-  Vector y = f.forward(w, w.x), g = rng.vector(int(y.size())), x_bar = backward(w, f, y, g), dx = rng.vector(w.size());
+  Vector y = f.forward(w, w.x), g = rng.vector(int(y.size())), x_bar = backward(w, f, y, g), dx = w.draw(rng);
   int parts = f.parts.parts, theta = w.at_theta();
   if (parts == 1 || f.parts.began[0] >= 0) return 0;
   for (int i = theta; i < w.size(); i++) dx[i] *= w.x[i];  // masses stay masses

@@ -41,7 +41,7 @@ struct World {
 
   World(Structure structure, bool controls, Random& rng)
       : storage(std::move(structure)), t(storage.view()), nu(controls ? t.nu : t.nv) {
-    x = rng.vector(size());
+    x = draw(rng);
     x[at_h()] = rng.uniform(0.001, 0.1);
     Params<double> th = params_map(t, x.data() + at_theta());
     for (int b = 0; b < t.nb; b++) {
@@ -51,6 +51,15 @@ struct World {
       th.stiffness[b] = rng.uniform(0, 2);
     }
     for (int d = 0; d < t.nv; d++) th.damping[d] = rng.uniform(0, 1), th.armature[d] = rng.uniform(0, 0.2);
+  }
+
+  // as many numbers as x has; zeros for torsional and rolling friction where no pair has any
+  std::vector<double> draw(Random& rng) const {
+    if (t.turns) return rng.vector(size());
+    std::vector<double> y = rng.vector(size() - 2 * t.ns), all(size());
+    Params<double> th = params_map(t, all.data() + at_theta());
+    y.insert(y.begin() + (th.torsion - all.data()), 2 * t.ns, 0.0);
+    return y;
   }
 
   World(const World& w) : storage(w.storage), t(storage.view()), nu(w.nu), x(w.x) {}  // its own integers
