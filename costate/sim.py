@@ -76,7 +76,7 @@ class Simulator:
             raise ValueError(f"dt must be a positive finite number, got {dt!r}")
         if isinstance(solver, InteriorPoint):
             _check_turning(model)
-        self._options = engine_options(solver, contact, gradient, dtype, project, impacts)
+        self._options = engine_options(solver, contact, gradient, dtype, project, impacts, float(dt))
         self._model, self._device, self._dtype = model, torch.device(device), dtype
         self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
         self._solver, self._contact = solver, contact

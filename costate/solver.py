@@ -18,6 +18,7 @@ _MOST_IMPACTS = {None: 0, "toi": 32}  # within one step
 _FORMS = {None: -1, "dense": 0, "half-solved": 1}
 _CONES = {"disc": 0.0, "square": 4.5}
 _MOST_PROJECTIONS = 100
+_MARGIN, _KICK = 0.01, 1.0  # m; m/s, by which other contacts may change the speed of an approach within a step
 _MAX_CORNERS = 32  # kMaxSides of core/data/options.h
 
 # What depends on the precision: tolerance (m/s), and softness of every row that keeps redundant rows harmless, relative to
@@ -92,26 +93,31 @@ class Contact:
 
     Attributes
     ----------
-    margin : a contact or limit is considered once its gap, less the approach within the step, is below this, m.
+    margin : a contact or limit is considered once its gap, less the approach within the step, is below this, m; None: what
+        a speed of 1 m/s makes of the simulator's dt, at most 0.01.
     recovery : part of a penetration, or of the error of a constraint, that is undone in one step, in (0, 1].
     push_speed : most speed that undoing it may take, m/s.
     bounce_speed : restitution acts on impacts faster than this, m/s.
     """
 
-    margin: float = 0.01
+    margin: float | None = None
     recovery: float = 0.2
     push_speed: float = 0.5
     bounce_speed: float = 0.1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
+            if name == "margin" and value is None:
+                continue
             if not (_is_number(value) and value >= 0):
                 raise ValueError(f"Contact: {name} must be a finite number, 0 or more, got {value!r}")
         if not 0 < self.recovery <= 1:
             raise ValueError(f"Contact: recovery must be above 0 and at most 1, got {self.recovery!r}")
 
 
-def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype, project: Any, impacts: Any) -> Options:
+def engine_options(
+    solver: Any, contact: Any, gradient: Any, dtype: torch.dtype, project: Any, impacts: Any, dt: float
+) -> Options:  # fmt: skip
     """The engine's 15 numbers; TypeError and ValueError name what is wrong."""
     if not isinstance(solver, (PGS, InteriorPoint)):
         raise TypeError(f"solver must be a costate.PGS or a costate.InteriorPoint, got {type(solver).__name__}")
@@ -129,11 +135,12 @@ def engine_options(solver: Any, contact: Any, gradient: Any, dtype: torch.dtype,
         polish, form, method = 0, None, _INTERIOR
     else:
         polish, form, method = solver.polish, solver.form, _ROUNDS
+    margin = min(_MARGIN, _KICK * dt) if contact.margin is None else contact.margin
     tolerance, relative, absolute = _PRECISION[dtype]
     tolerance = tolerance if solver.tolerance is None else solver.tolerance
     cone = _CONES[solver.cone] if isinstance(solver.cone, str) else solver.cone
     numbers = (
-        solver.iterations, polish, tolerance, contact.margin, contact.recovery, contact.push_speed, contact.bounce_speed,
+        solver.iterations, polish, tolerance, margin, contact.recovery, contact.push_speed, contact.bounce_speed,
         cone, _GRADIENTS[gradient], relative, absolute, _FORMS[form], project, method, _MOST_IMPACTS[impacts],
     )  # fmt: skip
     return tuple(float(x) for x in numbers)

@@ -68,7 +68,7 @@ def test_a_simulator_refuses_what_is_no_option(options, error, message):
 
 
 def test_options_are_immutable_and_compare_by_value():
-    assert cs.PGS() == cs.PGS(20, 12) != cs.PGS(16) and hash(cs.Contact()) == hash(cs.Contact(margin=0.01))
+    assert cs.PGS() == cs.PGS(20, 12) != cs.PGS(16) and hash(cs.Contact()) == hash(cs.Contact(margin=None))
     for thing, name in ((cs.PGS(), "iterations"), (cs.Contact(), "margin")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, 1)
@@ -76,17 +76,18 @@ def test_options_are_immutable_and_compare_by_value():
 
 def test_the_engines_numbers():
     """In the order of the engine's own options; those left open depend on the precision."""
-    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1, None)
+    found = engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1, None, 0.1)
     assert found == (20, 12, 1e-10, 0.01, 0.2, 0.5, 0.1, 0, 0, 1e-9, 1e-10, -1, 1, 0, 0)
     assert all(type(x) is float for x in found)
+    assert engine_options(cs.PGS(), cs.Contact(), "implicit", torch.float64, 1, None, 0.002)[3] == 0.002
     solver, contact = cs.PGS(30, 0, 1e-3, "square", "half-solved"), cs.Contact(0.02, 0.5, 1.0, 0.3)
-    found = engine_options(solver, contact, "exact", torch.float32, 0, None)
+    found = engine_options(solver, contact, "exact", torch.float32, 0, None, 0.1)
     assert found == (30, 0, 1e-3, 0.02, 0.5, 1.0, 0.3, 4.5, 1, 1e-5, 1e-7, 1, 0, 0, 0)
-    found = engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7, "toi")
+    found = engine_options(cs.PGS(cone=6, form="dense"), contact, "exact", torch.float32, 7, "toi", 0.1)
     assert found[7:] == (6, 1, 1e-5, 1e-7, 0, 7, 0, 32)
-    found = engine_options(cs.InteriorPoint(30, cone=8), contact, "implicit", torch.float64, 1, None)
+    found = engine_options(cs.InteriorPoint(30, cone=8), contact, "implicit", torch.float64, 1, None, 0.1)
     assert found == (30, 0, 1e-10, 0.02, 0.5, 1.0, 0.3, 8, 0, 1e-9, 1e-10, -1, 1, 1, 0)
-    assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0, None)[2] == 1e-5
+    assert engine_options(cs.PGS(), contact, "exact", torch.float32, 0, None, 0.1)[2] == 1e-5
 
 
 CHANGED = {"solver": cs.PGS(40, cone=8), "contact": cs.Contact(recovery=0.5), "gradient": "exact", "project": 2, "impacts": "toi"}

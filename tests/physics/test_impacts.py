@@ -233,7 +233,7 @@ def pile_energy(e: float, mu: float, h: float) -> np.ndarray:
         ball = cs.Sphere(0.08, restitution=e, friction=mu)
         scene.add_body(joint=cs.Free(), pos=(x, y, 0.15 + 0.2 * (i // 4)), shapes=ball)
     model = scene.build()
-    traj = run(model, round(1.5 / h), dt=h)
+    traj = run(model, round(1.5 / h), dt=h, contact=cs.Contact(margin=0.01))
     assert traj.status.contacts > 15, "a pile, not single balls"
     assert traj.status.residual < 0.1, "up to 45 contacts are not always solved, but never far off"
     momentum = traj.v[:, 2::6] @ model.defaults["mass"].numpy()
