@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -24,6 +25,8 @@ NAMES = (
     "piles",
     "narrowphase",
     "solver",
+    "cuda",
+    "paper_b",
 )
 PAGE, README = (Path(__file__).parents[1] / name for name in ("docs/benchmarks.md", "README.md"))
 BEGIN, END = "<!-- begin benchmarks -->\n", "<!-- end benchmarks -->"
@@ -41,6 +44,14 @@ def update_readme(tables: list[Table]) -> None:
     head, rest = README.read_text(encoding="utf-8").split(BEGIN)
     _, tail = rest.split(END)
     README.write_text(head + BEGIN + "\n".join(("", *lines, "", setup())) + END + tail, encoding="utf-8")
+
+
+def merged(old: str, new: str) -> str:
+    """The old page with the sections of the new one in place of its own, and those that it did not have behind; the new head."""
+    head, *sections = re.split(r"(?m)^(?=## )", new)
+    fresh = {section.split("\n", 1)[0]: section for section in sections}
+    kept = [fresh.pop(section.split("\n", 1)[0], section) for section in re.split(r"(?m)^(?=## )", old)[1:]]
+    return "\n\n".join(part.rstrip() for part in (head, *kept, *fresh.values())) + "\n"
 
 
 def main() -> int:
@@ -65,7 +76,7 @@ def main() -> int:
             text += table.markdown() + "\n"
             print(table.markdown(), flush=True)
     if args.save:
-        PAGE.write_text(text.rstrip() + "\n", encoding="utf-8")
+        PAGE.write_text(merged(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
         if not args.names:
             update_readme(tables)
     missed = sum(not reached for table in tables for _, reached in table.targets)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import mujoco
-import mujoco.rollout
 import numpy as np
 import torch
 
 import costate as cs
-from bench import models as m
+from bench.ours import costate_model
 from bench.robots import Robot
 from bench.timing import Work
+
+if TYPE_CHECKING:  # imported where it is used: walks also run on machines without it
+    import mujoco
 
 BURN_IN = 100  # steps before the clock starts: by then the worlds are in the middle of something
 ACCURATE = 1e-6  # m/s, natural residual that counts as solved
@@ -46,7 +47,7 @@ class Walk:
 def walk(robot: Robot, worlds: int, steps: int, *, dt: float, seed: int = 0) -> Walk:
     """Random states around the stance, random controls, and BURN_IN steps of them behind us."""
     rng = np.random.default_rng(seed)
-    model = m.costate_model(robot)
+    model = costate_model(robot)
     controls = (_gait if robot.kp else _thrash)(robot, worlds, BURN_IN + steps, dt, rng)
     q, v = _start(robot, worlds, rng)
     traj = cs.Simulator(model, dt).rollout(cs.State(q, v), torch.tensor(controls[:BURN_IN]))
@@ -167,6 +168,8 @@ def backward(sim: cs.Simulator, walk: Walk) -> Work:
 
 def mujoco_states(walk: Walk, model: mujoco.MjModel) -> np.ndarray:
     """The start of every world as mujoco.rollout takes it: time, qpos, qvel."""
+    import mujoco
+
     states = np.concatenate((np.zeros((len(walk.q), 1)), walk.q, walk.v), axis=1)
     assert states.shape[1] == mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
     return states
@@ -174,6 +177,9 @@ def mujoco_states(walk: Walk, model: mujoco.MjModel) -> np.ndarray:
 
 def mujoco_rollout(walk: Walk, model: mujoco.MjModel) -> Work:
     """The same worlds and controls in mujoco.rollout, on the calling thread, everything allocated before."""
+    import mujoco
+    import mujoco.rollout
+
     start, controls = mujoco_states(walk, model), np.ascontiguousarray(walk.controls.swapaxes(0, 1))
     worlds, steps = controls.shape[:2]
     models, data = [model] * worlds, [mujoco.MjData(model)]
@@ -185,6 +191,8 @@ def mujoco_rollout(walk: Walk, model: mujoco.MjModel) -> Work:
 
 def mujoco_contacts(walk: Walk, model: mujoco.MjModel, worlds: int = 16) -> float:
     """Contacts per step in a few of the worlds."""
+    import mujoco
+
     data, total = mujoco.MjData(model), 0
     for w in range(worlds):
         mujoco.mj_resetData(model, data)

@@ -14,6 +14,7 @@ import torch
 
 import costate as cs
 from bench.timing import Work
+from costate._native.cpu import Engine
 
 DT, FRICTION, DENSITY = 0.01, 0.6, 500.0  # s, -, kg/m^3
 HALF = (0.04, 0.06)  # m, between which half the lengths of boxes are
@@ -77,6 +78,13 @@ class Pile:
     deepest: float
     mean: float
     residual: float | None = None
+
+
+def in_lanes(given: Heap) -> cs.Simulator:
+    """Of the same worlds, several of which share an instruction."""
+    model = costate_model(given)
+    model.__dict__["engine"] = Engine(model, one_group=0)
+    return cs.Simulator(model, DT)
 
 
 def settle(sim: cs.Simulator, given: Heap) -> cs.State:

@@ -11,42 +11,10 @@ import pinocchio as pin
 import torch
 
 import costate as cs
-from bench.robots import Geom, Link, Robot
+from bench.ours import costate_model
+from bench.robots import Link, Robot
 
 AGREE = 1e-9  # relative to the largest acceleration; the peers themselves agree to 1e-12 or so
-
-
-def costate_model(robot: Robot) -> cs.Model:
-    """One motor or servo per hinge, none on free bases; shapes touch the ground only."""
-    scene = cs.Scene(self_collision=False)
-    if robot.grounded:
-        scene.add_ground(friction=robot.friction)
-    for link in robot.links:
-        passive = {"armature": link.armature, "damping": link.damping}
-        joint = cs.Free() if link.joint == "free" else cs.Revolute(axis=link.axis, limits=link.limits, **passive)
-        parent = None if link.parent < 0 else robot.links[link.parent].name
-        scene.add_body(link.name, parent=parent, joint=joint, pos=link.pos, mass=link.mass, com=link.com, inertia=link.inertia)
-        for geom in link.geoms:
-            scene.add_shape(_shape(robot, geom), body=link.name)
-    for link in robot.links:
-        if link.joint == "free":
-            continue
-        if robot.kp:
-            scene.add_position(link.name, kp=robot.kp, kd=robot.kd)
-        else:
-            scene.add_motor(link.name, gear=robot.gear)
-    return scene.build()
-
-
-def _shape(robot: Robot, geom: Geom) -> cs.Shape:
-    """Group 2 touches group 1 only, which is the ground."""
-    surface: dict[str, Any] = {"friction": robot.friction, "group": 2, "mask": 1}
-    if geom.end is None:
-        return cs.Sphere(geom.radius, pos=geom.start, **surface)
-    start, end = np.array(geom.start), np.array(geom.end)
-    length, quat = float(np.linalg.norm(end - start)), np.zeros(4)
-    mujoco.mju_quatZ2Vec(quat, end - start)
-    return cs.Capsule(geom.radius, length / 2, pos=tuple((start + end) / 2), quat=tuple(quat), **surface)
 
 
 def mujoco_model(robot: Robot, *, dt: float = 0.001, hard: bool = False, elliptic: bool = False) -> mujoco.MjModel:

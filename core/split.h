@@ -56,23 +56,24 @@ template <class T> CS_FN Inputs<T> part_inputs(const Tree& t, const Options& o, 
           s.after + k * t.nv, s.later + k * t.nv};
 }
 
-// no adjoint: chooses.   of the n candidates of a pair the one that meets: of those that approach the closest, else the closest of all; per lane
-template <class T> CS_FN int meets_at(const Options& o, const Way<T>& s, int n, int c) {
-  using E = ElementOf<T>;
-  T slow = T(-E(o.bounce_speed)), far = T(E(kNowhere)), before = far + far, behind = before;
-  auto key = [&](int i) { return s.rw.gap[i] + select(s.rate[i] < slow, T(0), far); };
+// no adjoint: chooses.   lanes in which key(c) is the least of n, the first of equal ones, and there is something at all
+template <class T, class F> CS_FN int is_least(F key, int n, int c) {
+  T far = T(ElementOf<T>(kNowhere)), before = far + far, behind = before;
   for (int i = 0; i < c; i++) before = min(before, key(i));
   for (int i = c + 1; i < n; i++) behind = min(behind, key(i));
   return int(lane_bits((key(c) < before) & !(behind < key(c))));
 }
 
+// no adjoint: chooses.   of the n candidates of a pair the one that meets: of those that approach the closest, else the closest of all; per lane
+template <class T> CS_FN int meets_at(const Options& o, const Way<T>& s, int n, int c) {
+  T slow = T(-ElementOf<T>(o.bounce_speed)), far = T(ElementOf<T>(kNowhere));
+  return is_least<T>([&](int i) { return s.rw.gap[i] + select(s.rate[i] < slow, T(0), far); }, n, c);
+}
+
 // no adjoint: chooses.   the same of corners on a plane, which keep their numbers: the lowest of those that rows do not hold.   rests: of the pair
 template <class T> CS_FN int lowest_at(const Way<T>& s, const int* rests, int n, int c) {
-  T far = T(ElementOf<T>(kNowhere)), before = far + far, behind = before;
-  auto key = [&](int i) { return fma(far, lane_flags<T>(rests[i]), s.rw.gap[i]); };
-  for (int i = 0; i < c; i++) before = min(before, key(i));
-  for (int i = c + 1; i < n; i++) behind = min(behind, key(i));
-  return int(lane_bits((key(c) < before) & !(behind < key(c))));
+  T far = T(ElementOf<T>(kNowhere));
+  return is_least<T>([&](int i) { return fma(far, lane_flags<T>(rests[i]), s.rw.gap[i]); }, n, c);
 }
 
 // no adjoint: see above.   gap and rate, per lane, of the pairs that meet, in configuration s.q_end with s.v_end; and in which of their points
@@ -87,7 +88,7 @@ template <class T> CS_OP void meetings(const Tree& t, const Params<T>& th, const
     for (int l = 0; l < lanes<T>; l++) bits |= (hit[l] == at.pair[k]) << l;
     if (!bits) continue;
     int p = at.pair[k], n = look_at_pair(t, th, rw, at, p, bits);
-    bool chosen = pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]);
+    bool chosen = pair_chosen(t, p);
     for (int c = 0; c < n; c++) {
       int here = (chosen ? meets_at(o, at, n, c) : lowest_at(at, at.rests + k * kCorners, n, c)) & bits;
       auto mine = lane_flags<T>(here) > T(0.5);
@@ -130,7 +131,7 @@ template <class T> CS_OP bool find_end(const Tree& t, const Params<T>& th, const
     int inside = int(lane_bits(!((gap > T(-10 * E(kTouching<E>))) | (s.h[k] > least)))) & open, past = 0;
     for (int i = 0; i < s.way.n; i++) {
       int p = s.way.pair[i];
-      if (!pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]])) continue;
+      if (!pair_chosen(t, p)) continue;
       for (int l = 0; l < lanes<T>; l++)
         if (inside >> l & 1 && hit[l] == p) s.way.bits[i] &= ~(1 << l), past |= 1 << l;
     }
@@ -239,7 +240,7 @@ template <class T> CS_OP void meeting_adj(const Tree& t, const Params<T>& th, co
     int n = look_at_pair(t, th, rw, at, p, bits);
     for (int c = 0; c < n; c++) {
       int mine = meets_at(o, at, n, c);
-      if (point && !pair_chosen(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]])) {
+      if (point && !pair_chosen(t, p)) {
         mine = 0;
         for (int j = 0; j < lanes<T>; j++) mine |= (point[j] == c) << j;
       }

@@ -80,9 +80,11 @@ template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Tra
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
   if (constrained(t)) constrain(t, th, tr, rw, row_inputs(in), o, v_next);
-  if (t.ne) project(t, th, tr, rw.eq, in.h, in.split ? in.full : in.h, o.project, v_next);
+  CS_IF(Tree, t, ne) project(t, th, tr, rw.eq, in.h, in.split ? in.full : in.h, o.project, v_next);
   bool falls = o.impacts && constrained(t);
-  if (falls) flight_rate(t, th, tr, rw, in, v_next);
+  CS_IF(Options, o, impacts) {
+    if (falls) flight_rate(t, th, tr, rw, in, v_next);
+  }
   integrate(t, tr.q, in.h, falls ? rw.rate : v_next, q_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
@@ -91,10 +93,12 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
                                        const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
   bars_clear(t, bar);
   bool falls = o.impacts && constrained(t);
-  if (falls) flight_rate_adj(t, th, tr, rw, in, q_next_bar, bar, th_bar, in_bar);
+  CS_IF(Options, o, impacts) {
+    if (falls) flight_rate_adj(t, th, tr, rw, in, q_next_bar, bar, th_bar, in_bar);
+  }
   integrate_adj(t, in.h, falls ? rw.rate : v_next, q_next_bar, bar.q, in_bar.h, v_next_bar);
   T* u = bar.u;
-  if (t.ne) {
+  CS_IF(Tree, t, ne) {
     equality_bars_clear(t, rb.eq);
     project_adj(t, th, tr, rw, in.h, in.split ? in.full : in.h, o.project, v_next_bar, rb, bar, th_bar, in_bar.h, in_bar.full);
     if (o.project) v_next = rw.eq.v;  // before the projection

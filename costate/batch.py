@@ -13,9 +13,12 @@ from torch.nn.functional import pad
 
 from costate._native.cpu import Op
 from costate.autodiff.torch import instant, outside_graphs, transforming
+from costate.devices import index
 from costate.scene import Model, Params
 
 DTYPES = (torch.float64, torch.float32)
+DEVICES = ("cpu", "cuda")
+CPU = torch.device("cpu")
 
 
 def is_numpy(x: Any) -> bool:
@@ -33,8 +36,11 @@ def to_numpy(x: Tensor) -> np.ndarray:
     return x.numpy()
 
 
-def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) -> Tensor:
-    """x [..., *size] as a cpu tensor of `dtype` (None: float64 or float32); TypeError and ValueError name the field."""
+def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None, device: torch.device | None = None) -> Tensor:
+    """x [..., *size] as a tensor of `dtype` (None: float64 or float32) on `device` (None: cpu or cuda).
+
+    TypeError and ValueError name the field.
+    """
     if isinstance(x, np.ndarray):
         if x.dtype not in (np.float64, np.float32):
             raise TypeError(f"{name} must be float64 or float32, got {x.dtype}")
@@ -42,8 +48,9 @@ def tensor(name: str, x: Any, size: tuple[int, ...], dtype: torch.dtype | None) 
         x = torch.from_numpy(x if x.flags.writeable and min(x.strides, default=0) >= 0 else x.copy())
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a torch tensor or numpy array, got {type(x).__name__} {x!r}")
-    if x.device.type != "cpu":
-        raise TypeError(f"{name} must be on the cpu, got {x.device}")
+    if x.device != device and (device is not None or x.device.type not in DEVICES):
+        wanted = "the cpu or cuda" if device is None else "the cpu" if device.type == "cpu" else str(device)
+        raise TypeError(f"{name} must be on {wanted}, got {x.device}")
     if x.dtype not in DTYPES or (dtype is not None and x.dtype != dtype):
         wanted = "float64 or float32" if dtype is None else str(dtype).removeprefix("torch.")
         raise TypeError(f"{name} must be {wanted}, got {str(x.dtype).removeprefix('torch.')}")
@@ -78,12 +85,12 @@ def timed(x: Tensor, steps: tuple[int, ...], batch: tuple[int, ...], size: tuple
     return rows(whole, steps + batch, size).reshape(*steps, worlds(batch), math.prod(size))
 
 
-def wrenches(model: Model, external: Any, dtype: torch.dtype | None) -> Tensor | None:
+def wrenches(model: Model, external: Any, dtype: torch.dtype | None, device: torch.device | None = None) -> Tensor | None:
     """Forces on all bodies as the engine takes them, [..., nb, 6]; in a plane from (fx, fy, torque) [..., nb, 3]."""
     if external is None:
         return None
-    x = tensor("external", external, (model.nb, _wrench(model)), dtype)
-    return pad(x[..., [2, 0, 1]], (2, 1)) if model.planar else x
+    x = tensor("external", external, (model.nb, _wrench(model)), dtype, device)
+    return pad(x[..., index((2, 0, 1), x)], (2, 1)) if model.planar else x
 
 
 def _wrench(model: Model) -> int:
@@ -135,23 +142,41 @@ def check_params(model: Model, params: Params | None) -> Params:
 
 
 @outside_graphs
-def theta(model: Model, params: Params, dtype: torch.dtype) -> Tensor:
-    """The engine's parameters [*batch, P] in `dtype`: checked, with unit axes and quaternions; differentiable.
+def theta(model: Model, params: Params, dtype: torch.dtype, device: torch.device = CPU) -> Tensor:
+    """The engine's parameters [*batch, P] in `dtype` on `device`: checked, with unit axes and quaternions; differentiable.
 
-    Kept with the params as long as nobody writes to them and nothing requires grad.
+    Kept with the params as long as nobody writes to them and nothing requires grad. Params on a GPU are checked on the CPU, for
+    which the GPU is waited for; not while a CUDA graph is captured.
     """
-    flat = params.flat(dtype)
+    flat, key = params.flat(dtype), (dtype, device)
     cache = model.__dict__.setdefault("_theta", {})
-    if not flat.requires_grad and cache.get(dtype, (None,))[0] is flat:
-        return cache[dtype][1]
+    if not flat.requires_grad and cache.get(key, (None,))[0] is flat:
+        return _held(model, cache[key][1])
     raw = flat.reshape(-1, flat.shape[-1])
-    if not transforming() and not model.engine.tree.params_ok(raw.detach().contiguous().numpy(), raw.shape[0]):
+    if not (transforming() or capturing(raw)) and not model.engine.tree.params_ok(array(raw), raw.shape[0]):
         params.check()
         raise ValueError("params are not physical")
-    prepared = instant(model.engine, Op.PREPARE, raw)[0].reshape(flat.shape)
+    prepared = instant(model.engine, Op.PREPARE, raw)[0].reshape(flat.shape).to(device)
     if not flat.requires_grad and not transforming():
-        cache[dtype] = (flat, prepared)
-    return prepared
+        cache[key] = (flat, prepared)
+    return _held(model, prepared)
+
+
+def _held(model: Model, x: Tensor) -> Tensor:
+    """x, which is kept for good if a CUDA graph is being captured: it will read it again and again."""
+    if capturing(x):
+        model.__dict__.setdefault("_captured", []).append(x)
+    return x
+
+
+def array(x: Tensor) -> np.ndarray:
+    """The numbers of x as numpy, contiguous; of a GPU's tensor a copy."""
+    return x.detach().cpu().contiguous().numpy()
+
+
+def capturing(x: Tensor) -> bool:
+    """Whether a CUDA graph is being captured, in which nothing may be looked at."""
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def theta_rows(x: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -163,13 +188,15 @@ def theta_rows(x: Tensor, batch: tuple[int, ...]) -> Tensor:
 def check_values(model: Model, **arrays: Tensor | None) -> None:
     """Refuse numbers that are not finite, and quaternions of length zero in the entries named q."""
     for name, x in arrays.items():
-        if x is None or transforming():
+        if x is None or transforming() or capturing(x):
             continue
-        array = x.detach().contiguous().numpy()
-        if name in ("q", "q1", "q2"):
-            model.engine.check_configuration(name, array)
+        position = name in ("q", "q1", "q2")
+        if x.is_cuda and not position and bool(x.isfinite().all()):
+            continue
+        if position:
+            model.engine.check_configuration(name, array(x))
         else:
-            model.engine.check_finite(name, array)
+            model.engine.check_finite(name, array(x))
 
 
 def worlds(batch: tuple[int, ...]) -> int:

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from costate import batch as b
 from costate._native.cpu import Engine, Op
 from costate.autodiff.torch import instant, transforming
+from costate.devices import constant, field, index
 from costate.rotation import inverse, multiply, normalise, rotate, symmetric
 from costate.scene import Model, Params
 
@@ -29,15 +30,16 @@ class Arg(NamedTuple):
 def call(
     model: Model, op: Op, args: dict[str, Arg], params: Params | None = None, engine: Engine | None = None
 ) -> tuple[tuple[int, ...], tuple[Tensor, ...]]:
-    """Check, flatten, run: the batch shape and the outputs [worlds, n]. The first argument's dtype holds for all.
+    """Check, flatten, run: the batch shape and the outputs [worlds, n]. The first argument's dtype and device hold for all.
 
     engine : of the same structure as the model's own, in its place.
     """
-    dtype = b.tensor(*next((name, arg.value, arg.size) for name, arg in args.items()), None).dtype
-    given = {name: b.tensor(name, arg.value, arg.size, dtype) for name, arg in args.items() if arg.value is not None}
+    first = b.tensor(*next((name, arg.value, arg.size) for name, arg in args.items()), None)
+    dtype, device = first.dtype, first.device
+    given = {name: b.tensor(name, arg.value, arg.size, dtype, device) for name, arg in args.items() if arg.value is not None}
     b.check_values(model, **given)
     shapes: dict[str, tuple[int, ...]] = {name: x.shape[: x.ndim - len(args[name].size)] for name, x in given.items()}
-    theta = () if params is None else (b.theta(model, params, dtype),)
+    theta = () if params is None else (b.theta(model, params, dtype, device),)
     if theta:
         shapes["params"] = theta[0].shape[:-1]
     batch = b.broadcast(shapes)
@@ -131,7 +133,7 @@ class Kinematics(NamedTuple):
     site_velocity: Any  # [..., ns, 6]
 
 
-def _poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """position, quaternion, velocity of every body, and S [..., nv, 6] of every dof about its own body's origin."""
     if v is None:
         q = b.tensor("q", q, (model.nq,), None)
@@ -144,11 +146,11 @@ def _poses(model: Model, q: Any, v: Any, params: Params) -> tuple[Tensor, Tensor
 def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None) -> Kinematics:
     """Poses and velocities of all bodies and sites at q [..., nq], v [..., nv] (default: at rest)."""
     params = b.check_params(model, params)
-    position, quaternion, velocity, _ = _poses(model, q, v, params)
-    on = list(model.site_body)
-    if model.ns and not transforming() and not _sites_ok(params):
+    position, quaternion, velocity, _ = poses(model, q, v, params)
+    on = index(model.site_body, position)
+    if model.ns and not (transforming() or b.capturing(position)) and not _sites_ok(params):
         params.check()
-    local, turn = params["site_pos"].to(position.dtype), normalise(params["site_quat"].to(position.dtype))
+    local, turn = field(params, "site_pos", position), normalise(field(params, "site_quat", position))
     arm = rotate(quaternion[..., on, :], local)
     spin = velocity[..., on, :3]
     linear = velocity[..., on, 3:] + torch.linalg.cross(spin, arm)
@@ -161,7 +163,7 @@ def kinematics(model: Model, q: Any, v: Any = None, params: Params | None = None
 
 def _sites_ok(params: Params) -> bool:
     pos, quat = params["site_pos"].detach(), params["site_quat"].detach()
-    return bool(pos.isfinite().all() and quat.isfinite().all() and (quat != 0).any(-1).all())
+    return bool(pos.isfinite().all() & quat.isfinite().all() & (quat != 0).any(-1).all())
 
 
 def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0, 0.0), params: Params | None = None) -> Any:
@@ -169,22 +171,22 @@ def point_jacobian(model: Model, q: Any, body: int | str, point: Any = (0.0, 0.0
 
     In planar models the point may be 2 numbers.
     """
-    index = model.body(body) if isinstance(body, str) else body
-    if not 0 <= index < model.nb:
+    on = model.body(body) if isinstance(body, str) else body
+    if not 0 <= on < model.nb:
         raise ValueError(f"body must be a name or an index below {model.nb}, got {body!r}")
-    position, quaternion, _, S = _poses(model, q, None, b.check_params(model, params))
-    local = torch.as_tensor(point, dtype=position.dtype)
+    position, quaternion, _, S = poses(model, q, None, b.check_params(model, params))
+    local = torch.as_tensor(point, dtype=position.dtype, device=position.device)
     local = pad(local, (0, 1)) if model.planar and local.shape[-1:] == (2,) else local
     if local.shape[-1:] != (3,):
         raise ValueError(f"point must have shape [..., 3], got {tuple(local.shape)}")
     b.check_values(model, point=local)
     b.broadcast({"q": position.shape[:-2], "point": local.shape[:-1]})
-    at = position[..., index, :] + rotate(quaternion[..., index, :], local)
+    at = position[..., on, :] + rotate(quaternion[..., on, :], local)
     dof_body = model.dof_body
-    arm = at.unsqueeze(-2) - position[..., list(dof_body), :]
+    arm = at.unsqueeze(-2) - position[..., index(dof_body, position), :]
     linear = S[..., 3:] + torch.linalg.cross(S[..., :3].expand(*arm.shape[:-1], 3), arm)
-    moves = torch.tensor([d in model.ancestors[index] for d in dof_body], dtype=torch.bool).unsqueeze(-1)
-    J = torch.where(moves, torch.cat((S[..., :3].expand_as(linear), linear), -1), torch.zeros((), dtype=at.dtype))
+    moves = constant(tuple(d in model.ancestors[on] for d in dof_body), at, torch.bool).unsqueeze(-1)
+    J = torch.where(moves, torch.cat((S[..., :3].expand_as(linear), linear), -1), at.new_zeros(()))
     return like(q, J.transpose(-1, -2))
 
 
@@ -198,13 +200,13 @@ class _Masses(NamedTuple):
 
 def _masses(model: Model, q: Any, v: Any, params: Params) -> _Masses:
     """Centres of mass, their velocities and the bodies' own angular momenta."""
-    position, quaternion, velocity, _ = _poses(model, q, v, params)
-    dtype = position.dtype
-    arm = rotate(quaternion, params["com"].to(dtype))
+    position, quaternion, velocity, _ = poses(model, q, v, params)
+    mass, com, inertia = (field(params, name, position) for name in ("mass", "com", "inertia"))
+    arm = rotate(quaternion, com)
     spin = velocity[..., :3]
     linear = velocity[..., 3:] + torch.linalg.cross(spin, arm)
-    inner = (symmetric(params["inertia"].to(dtype)) @ rotate(inverse(quaternion), spin).unsqueeze(-1)).squeeze(-1)
-    return _Masses(params["mass"].to(dtype).unsqueeze(-1), position + arm, spin, linear, rotate(quaternion, inner))
+    inner = (symmetric(inertia) @ rotate(inverse(quaternion), spin).unsqueeze(-1)).squeeze(-1)
+    return _Masses(mass.unsqueeze(-1), position + arm, spin, linear, rotate(quaternion, inner))
 
 
 def energy(model: Model, q: Any, v: Any, params: Params | None = None) -> tuple[Any, Any]:
@@ -213,11 +215,11 @@ def energy(model: Model, q: Any, v: Any, params: Params | None = None) -> tuple[
     m = _masses(model, q, v, params)
     rate = b.tensor("v", v, (model.nv,), m.com.dtype)
     kinetic = 0.5 * ((m.mass * m.velocity.square()).sum((-1, -2)) + (m.spin * m.angular_momentum).sum((-1, -2)))
-    kinetic = kinetic + 0.5 * (params["armature"].to(rate.dtype) * rate.square()).sum(-1)
-    gravity = -(m.mass * m.com * params["gravity"].to(rate.dtype).unsqueeze(-2)).sum((-1, -2))
-    rest = params["rest"].to(rate.dtype)
+    kinetic = kinetic + 0.5 * (field(params, "armature", rate) * rate.square()).sum(-1)
+    gravity = -(m.mass * m.com * field(params, "gravity", rate).unsqueeze(-2)).sum((-1, -2))
+    rest = field(params, "rest", rate)
     stretch = difference(model, rest, b.tensor("q", q, (model.nq,), rate.dtype))
-    stiffness = params["stiffness"].to(rate.dtype)[..., list(model.dof_body)]
+    stiffness = field(params, "stiffness", rate)[..., index(model.dof_body, rate)]
     potential = gravity + 0.5 * (stiffness * stretch.square()).sum(-1)
     return like(q, kinetic), like(q, potential)
 

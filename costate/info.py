@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import ROW_WIDTH, SLOT_WIDTH, STATUS_WIDTH, transforming
+from costate.devices import index
 from costate.scene.codes import FIELD, GENERAL, MOTOR, PLANE, POSITION, SERVO, VELOCITY
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ EMPTY, SEPARATED, STICKING, SLIDING = range(4)  # states of a contact
 NO_ROW, LOWER, FREE, UPPER = range(4)  # states of a joint row
 
 _KINDS = {MOTOR: "motor", POSITION: "position", VELOCITY: "velocity", SERVO: "servo", GENERAL: "general"}
-_SUMMED = [1, 5, 6, 10]  # numbers of the status that count steps or impacts; the others are the largest of all steps
+_SUMMED = (1, 5, 6, 10)  # numbers of the status that count steps or impacts; the others are the largest of all steps
 
 
 class Status(NamedTuple):
@@ -29,7 +30,7 @@ class Status(NamedTuple):
     def __repr__(self) -> str:
         if transforming():
             return f"Status({self.numbers!r})"
-        x = np.asarray(self.numbers).reshape(-1, STATUS_WIDTH)
+        x = np.asarray(self.numbers.cpu() if isinstance(self.numbers, Tensor) else self.numbers).reshape(-1, STATUS_WIDTH)
         most, solved = x.max(0, initial=0.0), int((x[:, 1] == 0).sum())
         tied = f", drift <= {most[8]:.3g}, contradiction <= {most[9]:.3g}" if most[8:10].any() else ""
         return (
@@ -104,7 +105,8 @@ def join_status(status: list[Tensor]) -> Tensor:
         return status[0]
     all_ = torch.stack(status)
     worst = all_.amax(0)
-    worst[..., _SUMMED] = all_[..., _SUMMED].sum(0)
+    summed = index(_SUMMED, all_)
+    worst[..., summed] = all_[..., summed].sum(0)
     return worst
 
 
@@ -169,12 +171,13 @@ class Detail(NamedTuple):
     rows: Tensor
 
 
-def candidate_shapes(model: Model) -> Tensor:
+def candidate_shapes(model: Model, device: torch.device | None = None) -> Tensor:
     """[candidates + 1, 2] int: the two shapes of every point that may touch; the last entry, index -1, is (-1, -1).
 
-    Where a plane or a heightfield is one of them it comes first, as in the engine. Made once for a model.
+    Where a plane or a heightfield is one of them it comes first, as in the engine. Made once for a model and device (None: cpu).
     """
-    cached = model.__dict__.get("_candidate_shapes")
+    kept = model.__dict__.setdefault("_candidate_shapes", {})
+    cached = kept.get(device)
     if cached is None:
         shapes = np.full((len(pair := _candidate_pairs(model)) + 1, 2), -1, np.int64)
         shapes[:-1] = model.pairs[pair]
@@ -182,7 +185,7 @@ def candidate_shapes(model: Model) -> Tensor:
         behind = np.append(static[shapes[:-1, 1]], False)  # the static one is the second: they change places
         shapes[behind] = shapes[behind, ::-1]
         with torch.inference_mode(False):  # whoever comes first must not decide for others
-            cached = model.__dict__["_candidate_shapes"] = torch.from_numpy(shapes)
+            cached = kept[device] = torch.from_numpy(shapes).to(device or "cpu")
     return cached
 
 
@@ -239,7 +242,7 @@ def contacts_of(model: Model, detail: Detail, batch: tuple[int, ...]) -> tuple[C
     # only the impulse has a gradient: what else is written beside it must not seem to have one, of zero
     plain = slots.detach()
     ids = detail.ids.reshape(*batch, -1).long()
-    shapes = candidate_shapes(model)[ids]
+    shapes = candidate_shapes(model, ids.device)[ids]
     contacts = Contacts(
         plain[..., 0], plain[..., 1:4], plain[..., 4:7], slots[..., 7:10], shapes[..., 0], shapes[..., 1], ids, ids >= 0,
         plain[..., 10].long(), plain[..., 11],

@@ -19,19 +19,19 @@ def gather(
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """q, v, control, dt, external, theta as the engine takes them, and the worlds' batch shape.
 
-    dt says the dtype of all. time: steps of controls, or 0.
+    dt says the dtype and device of all; params may be elsewhere. time: steps of controls, or 0.
     """
-    params, dtype = b.check_params(model, params), dt.dtype
-    q = b.tensor("q", state.q, (model.nq,), dtype)
-    v = b.tensor("v", state.v, (model.nv,), dtype)
-    theta = b.theta(model, params, dtype)
+    params, dtype, device = b.check_params(model, params), dt.dtype, dt.device
+    q = b.tensor("q", state.q, (model.nq,), dtype, device)
+    v = b.tensor("v", state.v, (model.nv,), dtype, device)
+    theta = b.theta(model, params, dtype, device)
     shapes: dict[str, tuple[int, ...]] = {"q": q.shape[:-1], "v": v.shape[:-1], "params": theta.shape[:-1], "dt": dt.shape}
     lead = (time,) if time else ()
     if control is not None:
-        control = b.tensor("control", control, (model.nu,), dtype)
+        control = b.tensor("control", control, (model.nu,), dtype, device)
         shapes["control"] = control.shape[len(lead) : -1]
     steps: tuple[int, ...] = ()
-    external = b.wrenches(model, external, dtype)
+    external = b.wrenches(model, external, dtype, device)
     if external is not None:
         steps = lead if time and b.varies(model, external, time, b.broadcast(shapes)) else ()
         shapes["external"] = external.shape[len(steps) : -2]
@@ -45,12 +45,14 @@ def gather(
     return flat, batch
 
 
-def step_size(dt: Any, dtype: torch.dtype) -> Tensor:
-    """dt of one call as a tensor [...], positive and finite."""
+def step_size(dt: Any, dtype: torch.dtype, device: torch.device = b.CPU) -> Tensor:
+    """dt of one call as a tensor [...] on `device`, positive and finite; a single number may come from the cpu."""
     if isinstance(dt, (int, float)) and not isinstance(dt, bool):
         dt = torch.tensor(dt, dtype=dtype)
-    h = b.tensor("dt", dt, (), dtype)
-    if not transforming() and not bool(((h > 0) & h.isfinite()).all()):
+    single = isinstance(dt, Tensor) and dt.ndim == 0
+    h = b.tensor("dt", dt, (), dtype, None if single else device)
+    h = h.to(device) if single else h
+    if not (transforming() or b.capturing(h)) and not bool(((h > 0) & h.isfinite()).all()):
         raise ValueError(f"dt must be positive and finite, got {h.detach().tolist()}")
     return h
 

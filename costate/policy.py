@@ -70,9 +70,10 @@ def rollout_stepwise(
     assert diverged_at is not None
     # a world that diverged gives no gradient at all, not even through the steps before
     whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
-    whole = whole.where(gone, whole) if transforming() or bool(gone.any()) else whole
+    whole = whole.where(gone, whole) if _unknown(gone) or bool(gone.any()) else whole
     joined = join_status(status)
-    if is_watched(sim.model, sim.solver):
+    later = sim.told_later(diverged_at, steps, (joined,), "rollout", (*states[0], None, None, None))
+    if not later and is_watched(sim.model, sim.solver):
         warn_status(sim.model, sim.solver, joined, "rollout", stacklevel=5)
     told = Status(joined.reshape(*diverged_at.shape, -1))
     if policy is not None:
@@ -100,14 +101,19 @@ def _hold(diverged_at: Tensor | None, at: Tensor, t: int, steps: int, old: State
     if diverged_at is None:
         diverged_at = torch.full_like(at, steps)
     newly = (at < 1) & (diverged_at == steps)
-    if not transforming() and bool(newly.any()):
+    if not _unknown(newly) and bool(newly.any()):
         text = f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient"
         warnings.warn(text, RuntimeWarning, stacklevel=4)
     diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
     gone = diverged_at < steps
-    if not transforming() and not bool(gone.any()):
+    if not _unknown(gone) and not bool(gone.any()):
         return diverged_at, new
     return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v)))
+
+
+def _unknown(x: Tensor) -> bool:
+    """Whether nobody can look at x now: inside functional transforms, and on a GPU, which would be waited for."""
+    return x.is_cuda or transforming()
 
 
 def _map(f: Any, tree: Any) -> Any:

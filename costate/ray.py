@@ -22,6 +22,7 @@ from torch import Tensor
 from costate import batch as b
 from costate import ray_choice as choice
 from costate.autodiff.torch import transforming
+from costate.devices import constant, field, index
 from costate.dynamics import kinematics
 from costate.ray_choice import INF, Hits
 from costate.rotation import inverse, multiply, normalise, rotate
@@ -76,9 +77,9 @@ def ray_cast(
     params = b.check_params(model, params)
     chosen, reach = _select(model, shapes), _check_reach(max_distance)
     q_rows = b.tensor("q", q, (model.nq,), None)
-    o, d = (_check_rays(name, x, q_rows.dtype) for name, x in (("origin", origin), ("direction", direction)))
+    o, d = (_check_rays(name, x, q_rows) for name, x in (("origin", origin), ("direction", direction)))
     b.check_values(model, origin=o, direction=d)
-    if not transforming() and not bool((d != 0).any(-1).all()):
+    if not (transforming() or b.capturing(d)) and not bool((d != 0).any(-1).all()):
         where = (d == 0).all(-1).nonzero()[0].tolist()
         raise ValueError(f"direction must not be zero, got {d[tuple(where)].tolist()} at ray {tuple(where)}")
     if o.shape[-2] != d.shape[-2] and 1 not in (o.shape[-2], d.shape[-2]):
@@ -97,7 +98,7 @@ def ray_cast(
     with torch.no_grad():
         which, hits = _choose(model, _detached(place), o.detach(), d.detach(), reach)
     distance, point, normal = _evaluate(model, place, o, d, which, hits)
-    shape = torch.where(which >= 0, torch.tensor(place.ids)[which], -1).reshape(*batch, rays)
+    shape = torch.where(which >= 0, index(place.ids, which)[which], -1).reshape(*batch, rays)
     point, normal = (x.reshape(*batch, rays, 3).to(q_rows.dtype) for x in (point, normal))
     result = Rays(distance.reshape(*batch, rays).to(q_rows.dtype), point, normal, shape)
     return Rays(*map(b.to_numpy, result)) if b.is_numpy(q) else result
@@ -128,8 +129,8 @@ def _check_reach(max_distance: float) -> float:
     return float(max_distance)
 
 
-def _check_rays(name: str, x: Any, dtype: torch.dtype) -> Tensor:
-    x = b.tensor(name, x, (3,), dtype)
+def _check_rays(name: str, x: Any, q: Tensor) -> Tensor:
+    x = b.tensor(name, x, (3,), q.dtype, q.device)
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape [..., R, 3], got {tuple(x.shape)}")
     return x
@@ -138,18 +139,19 @@ def _check_rays(name: str, x: Any, dtype: torch.dtype) -> Tensor:
 def _place(model: Model, q: Tensor, params: Params, chosen: list[int], batch: tuple[int, ...]) -> _Shapes:
     """Poses and sizes of the chosen shapes, differentiable."""
     world = kinematics(model, q, None, params)
-    on = [model.shape_body[i] for i in chosen]  # -1 the world, which stands behind the bodies
+    on = index((model.shape_body[i] for i in chosen), q)  # -1 the world, which stands behind the bodies
     lead = world.position.shape[:-2]
     origin = world.position.new_zeros(3).expand(*lead, 1, 3)
-    upright = world.position.new_tensor([1.0, 0.0, 0.0, 0.0]).expand(*lead, 1, 4)
+    upright = constant((1.0, 0.0, 0.0, 0.0), world.position).expand(*lead, 1, 4)
     position = torch.cat((world.position, origin), -2)[..., on, :].double()
     quaternion = torch.cat((world.quaternion, upright), -2)[..., on, :].double()
-    local, turn = (params[name][..., chosen, :].double() for name in ("shape_pos", "shape_quat"))
+    names, some = ("shape_pos", "shape_quat", "shape_size"), index(chosen, q)
+    local, turn, size = (field(params, name, position)[..., some, :] for name in names)
     tensors = (
-        position + rotate(quaternion, local), multiply(quaternion, normalise(turn)), params["shape_size"][..., chosen, :],
-        params["hull_vertex"], params["height"].unsqueeze(-1),
+        position + rotate(quaternion, local), multiply(quaternion, normalise(turn)), size,
+        field(params, "hull_vertex", position), field(params, "height", position).unsqueeze(-1),
     )  # fmt: skip
-    return _Shapes(chosen, [model.shape_type[i] for i in chosen], *(_rows(x.double(), batch) for x in tensors))
+    return _Shapes(chosen, [model.shape_type[i] for i in chosen], *(_rows(x, batch) for x in tensors))
 
 
 def _rows(x: Tensor, batch: tuple[int, ...]) -> Tensor:
@@ -166,7 +168,7 @@ def _detached(s: _Shapes) -> _Shapes:
 def _choose(model: Model, s: _Shapes, o: Tensor, d: Tensor, reach: float) -> tuple[Tensor, Hits]:
     """Of each ray [worlds, rays] the place in s of the shape that it hits, -1 none, and how."""
     kinds = {kind: [k for k, of in enumerate(s.kind) if of == kind] for kind in sorted(set(s.kind))}
-    order = torch.tensor([k for members in kinds.values() for k in members]).argsort()
+    order = index((k for members in kinds.values() for k in members), o).argsort()
     planes = _hull_planes(model, s, kinds[HULL]) if HULL in kinds else None
     width = 3 * len(s.kind) + (planes[0][0].numel() if planes else 0)
     width += sum(4 * sum(_grid(model, s.ids[k])) for k in kinds.get(FIELD, ()))
@@ -203,11 +205,12 @@ def _of(x: Tensor, w: slice) -> Tensor:
 def _hit(model: Model, s: _Shapes, kind: int, members: list[int], o: Tensor, d: Tensor, planes: Any) -> Hits:
     """Hits [worlds, n, rays] of the members of s, all of one kind; o, d [worlds, rays, 3]."""
     # the axes of the shapes as rows, all x axes first: one product gives all rays in all frames
-    axes = rotate(s.quaternion[:, None, members], torch.eye(3, dtype=o.dtype).unsqueeze(-2))  # [worlds or 1, 3, n, 3]
-    start = (axes * s.position[:, None, members]).sum(-1, keepdim=True)
+    some = index(members, o)
+    axes = rotate(s.quaternion[:, None, some], torch.eye(3, dtype=o.dtype, device=o.device).unsqueeze(-2))
+    start = (axes * s.position[:, None, some]).sum(-1, keepdim=True)  # axes: [worlds or 1, 3, n, 3]
     x, u = ((axes.flatten(1, 2) @ v.mT).unflatten(1, axes.shape[1:3]) for v in (o, d))
     x, u = (x - start).unbind(1), u.unbind(1)
-    size = s.size[:, members].unsqueeze(-1).unbind(-2)
+    size = s.size[:, some].unsqueeze(-1).unbind(-2)
     if kind == FIELD:
         found = (_hit_field(model, s, k, [v[:, n] for v in x], [v[:, n] for v in u]) for n, k in enumerate(members))
         return Hits(*(torch.stack(part, 1) for part in zip(*found)))
@@ -234,7 +237,7 @@ def _hit_field(model: Model, s: _Shapes, k: int, o: list[Tensor], d: list[Tensor
 
 def _hull_planes(model: Model, s: _Shapes, members: list[int]) -> tuple[Tensor, Tensor]:
     """Outward unit normals [worlds or 1, n, faces, 3] of hulls and their offsets; those with fewer faces repeat one."""
-    corners = s.vertex[:, _triples(model, s)[members]]  # [worlds or 1, n, faces, 3 vertices, 3]
+    corners = s.vertex[:, _triples(model, s)[index(members, s.vertex)]]  # [worlds or 1, n, faces, 3 vertices, 3]
     x0, x1, x2 = corners.unbind(-2)
     normal = torch.linalg.cross(x1 - x0, x2 - x0)
     normal = normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
@@ -249,7 +252,15 @@ def _grid(model: Model, shape: int) -> tuple[int, int]:
 
 
 def _triples(model: Model, s: _Shapes) -> Tensor:
-    """[n, faces, 3]: rows of hull_vertex that span each face of each hull in s; zeros for what is no hull."""
+    """[n, faces, 3]: rows of hull_vertex that span each face of each hull in s; zeros for what is no hull. Made once."""
+    known, key = model.__dict__.setdefault("_hull_triples", {}), (tuple(s.ids), s.vertex.device)
+    if key not in known:
+        with torch.inference_mode(False):  # whoever comes first must not decide for others
+            known[key] = _make_triples(model, s).to(s.vertex.device)
+    return known[key]
+
+
+def _make_triples(model: Model, s: _Shapes) -> Tensor:
     tables: list[Tensor] = []
     for shape, kind in zip(s.ids, s.kind, strict=True):
         if kind != HULL:
@@ -268,7 +279,7 @@ def _evaluate(model: Model, s: _Shapes, o: Tensor, d: Tensor, which: Tensor, hit
     """distance [worlds, rays], point and normal [worlds, rays, 3] in the world; the choice is held fixed."""
     hit, piece = which >= 0, hits.piece
     at = which.clamp(min=0)
-    kind = torch.where(hit, torch.tensor(s.kind)[at], PLANE)
+    kind = torch.where(hit, index(s.kind, at)[at], PLANE)
     turn, size = _take(s.quaternion, at), _take(s.size, at)
     x, u = rotate(inverse(turn), o - _take(s.position, at)), rotate(inverse(turn), d)
     ball = (kind == SPHERE) | (kind == CAPSULE) & (piece > 0)
@@ -299,7 +310,7 @@ def _curved_piece(
     """t and normal of balls and tubes in the shape's frame; anything finite for other pieces."""
     r = _where(curved, size[..., 0], 1.0)
     sign = torch.where(kind == CAPSULE, (piece == 1).double() - (piece == 2).double(), 0.0)
-    up = x.new_tensor([0.0, 0.0, 1.0])
+    up = constant((0.0, 0.0, 1.0), x)
     axes = 1 - tube.double().unsqueeze(-1) * up
     x = _where(curved, (x - (sign * size[..., 1]).unsqueeze(-1) * up) * axes, 0.0)
     u = torch.where(curved.unsqueeze(-1), u * axes, up)
@@ -343,7 +354,7 @@ def _field_corners(model: Model, s: _Shapes, at: Tensor, piece: Tensor, size: Te
         (*_grid(model, i), model.heights(model.shape_names[i]).start) if kind == FIELD else None
         for i, kind in zip(s.ids, s.kind, strict=True)
     ]
-    nx, ny, start = torch.tensor([grid or grids[fields[0]] for grid in grids])[at].unbind(-1)
+    nx, ny, start = constant(tuple(grid or grids[fields[0]] for grid in grids), at)[at].unbind(-1)
     cell, above = piece // 2, piece % 2
     i, j = cell // (ny - 1), cell % (ny - 1)
     corners = []

@@ -87,7 +87,7 @@ def _round(o: Vector, d: Vector, r: Tensor, piece: int) -> Span:
     none = room <= 0  # a line that only touches passes
     lower = (-b - root).masked_fill(along, -INF).masked_fill(none, INF)
     upper = (root - b).masked_fill(along, INF).masked_fill(none, -INF)
-    piece_there = torch.full((), piece).expand(lower.shape)
+    piece_there = lower.new_full((), piece, dtype=torch.int64).expand(lower.shape)
     return Span(lower, upper, piece_there, piece_there)
 
 
@@ -156,7 +156,8 @@ def hit_field(o: Vector, d: Vector, size: tuple[Tensor, Tensor], height: Tensor)
     def crossings(place: Tensor, rate: Tensor, lines: range) -> Tensor:
         """Times; where there is none, any time does."""
         still = rate == 0
-        t = (torch.arange(lines.start, lines.stop) - place.unsqueeze(-1)) / rate.masked_fill(still, 1.0).unsqueeze(-1)
+        at = torch.arange(lines.start, lines.stop, device=place.device)
+        t = (at - place.unsqueeze(-1)) / rate.masked_fill(still, 1.0).unsqueeze(-1)
         return torch.where(still.unsqueeze(-1), t_in.unsqueeze(-1), t)
 
     lines = (
@@ -184,7 +185,7 @@ def hit_field(o: Vector, d: Vector, size: tuple[Tensor, Tensor], height: Tensor)
     falls = (torch.cat((start, end[..., :-1]), -1) >= 0) & (end < 0)
     first = falls.to(torch.uint8).argmax(-1, keepdim=True)
     # at a vertex rounding may name a piece in which g rises; the ray came down in an earlier one
-    last = torch.where(rate < 0, torch.arange(rate.shape[-1]), -1).cummax(-1)[0].gather(-1, first)
+    last = torch.where(rate < 0, torch.arange(rate.shape[-1], device=rate.device), -1).cummax(-1)[0].gather(-1, first)
     hit = (falls.gather(-1, first) & (last >= 0)).squeeze(-1)
 
     def pick(x: Tensor) -> Tensor:

@@ -56,10 +56,11 @@ class GradientReport:
     @property
     def growth(self) -> Any:
         """[T, ...] by which factor the norm grows in each step, on its way back; not a number where it was zero."""
-        after = np.concatenate((np.asarray(self.costate_norm)[1:], np.asarray(self.end_norm)[None]))
+        norm, end = _array(self.costate_norm), _array(self.end_norm)
+        after = np.concatenate((norm[1:], end[None]))
         with np.errstate(invalid="ignore", divide="ignore"):
-            grown = np.where(after > 0, np.asarray(self.costate_norm) / after, np.nan)
-        return torch.from_numpy(grown) if isinstance(self.costate_norm, Tensor) else grown
+            grown = np.where(after > 0, norm / after, np.nan)
+        return torch.from_numpy(grown).to(self.costate_norm.device) if isinstance(self.costate_norm, Tensor) else grown
 
     def __len__(self) -> int:
         """T, the number of control steps."""
@@ -75,7 +76,7 @@ class GradientReport:
         lines = [f"GradientReport: {len(norm)} steps" + (f" of {worlds} worlds" if worlds > 1 else "")]
         many = f" (largest {norm[0].max():.3g}{self._world(norm[0].argmax())})" if worlds > 1 else ""
         lines.append(f"  costate norm   {np.median(end):.3g} at the end, {np.median(norm[0]):.3g} at the start{many}")
-        growth = np.nan_to_num(np.asarray(self.growth).reshape(len(norm), -1), nan=0.0)
+        growth = np.nan_to_num(_array(self.growth).reshape(len(norm), -1), nan=0.0)
         most = np.argsort(-growth.max(1), kind="stable")[:_NAMED]
         grown = ", ".join(f"{growth[t].max():.3g} times in {self._place(t, growth[t])}" for t in most)
         lines.append(f"  grows most     {grown}")
@@ -118,7 +119,7 @@ class GradientReport:
     def _arrays(self) -> tuple[np.ndarray, ...]:
         """All as numpy: [T, worlds], end_norm [worlds]."""
         names = ("costate_norm", "end_norm", "changes", "closest", "contacts", "converged")
-        arrays = (np.asarray(getattr(self, name)) for name in names)
+        arrays = (_array(getattr(self, name)) for name in names)
         return tuple(x.reshape(-1) if name == "end_norm" else x.reshape(len(self), -1) for name, x in zip(names, arrays))
 
     def _place(self, t: int, worlds: np.ndarray) -> str:
@@ -127,6 +128,11 @@ class GradientReport:
     def _world(self, flat: Any) -> str:
         shape = tuple(self.end_norm.shape)
         return "" if not shape else f" of world {', '.join(str(int(k)) for k in np.unravel_index(int(flat), shape))}"
+
+
+def _array(x: Any) -> np.ndarray:
+    """As numpy; from a GPU a copy."""
+    return np.asarray(x.cpu() if isinstance(x, Tensor) else x)
 
 
 def _draw(axes: Any, values: np.ndarray) -> None:
@@ -157,7 +163,7 @@ def gradient_report(
     model, steps, as_numpy = sim.model, len(trajectory), b.is_numpy(trajectory.q)
     if steps < 1:
         raise ValueError("trajectory must have at least one step")
-    traj = _as_tensors(trajectory, model, sim.dtype)
+    traj = _as_tensors(trajectory, model, sim)
     batch = tuple(traj.q.shape[1:-1])
     with torch.no_grad():
         inputs, found = sim.gather(traj[0], traj.controls, params, external, dt, time=steps)
@@ -165,24 +171,26 @@ def gradient_report(
         raise ValueError(f"the trajectory has worlds {batch}, but with params, dt and external they are {found}")
     spec = RolloutSpec(b.worlds(batch), steps, substeps, options=sim.options)
     q, v = traj.q.reshape(steps + 1, spec.worlds, -1), traj.v.reshape(steps + 1, spec.worlds, -1)
-    at = torch.as_tensor(traj.diverged_at).to(torch.int32).reshape(spec.worlds, 1)
-    walk = _Walk(model, spec, inputs, q, v, at.numpy()[:, 0])
+    at = torch.as_tensor(traj.diverged_at).to(q.device, torch.int32).reshape(spec.worlds, 1)
+    walk = _Walk(model, spec, inputs, q, v, at.cpu().numpy()[:, 0])
     q_bar, v_bar = _bars(model, traj, loss)
     q_bar, v_bar = q_bar.reshape(q.shape), v_bar.reshape(v.shape)
     norms = costate_norms(model.engine, spec, inputs, q[1:], v[1:], at, q_bar[1:], v_bar[1:])
     norms = torch.where(at[:, 0] < steps, torch.zeros_like(norms), norms)  # a world that diverged gives no gradient
     end = _tangent_norm(model, q[-1], q_bar[-1], v_bar[-1]).reshape(batch)
-    whole = [x.reshape(steps, *batch) for x in (norms, *map(torch.from_numpy, walk.arrays()))] + [end]
+    told = (torch.from_numpy(x).to(q.device) for x in walk.arrays())
+    whole = [x.reshape(steps, *batch) for x in (norms, *told)] + [end]
     norm, changes, closest, contacts, converged, end = [x.numpy() for x in whole] if as_numpy else whole
     return GradientReport(norm, end, changes, closest, contacts, converged, walk.flips())
 
 
-def _as_tensors(trajectory: Trajectory, model: Model, dtype: torch.dtype) -> Trajectory:
-    q = b.tensor("trajectory.q", trajectory.q, (model.nq,), dtype).detach()
-    v = b.tensor("trajectory.v", trajectory.v, (model.nv,), dtype).detach()
+def _as_tensors(trajectory: Trajectory, model: Model, sim: Simulator) -> Trajectory:
+    kind = (sim.dtype, sim.device)
+    q = b.tensor("trajectory.q", trajectory.q, (model.nq,), *kind).detach()
+    v = b.tensor("trajectory.v", trajectory.v, (model.nv,), *kind).detach()
     controls = trajectory.controls
     if controls is not None:
-        controls = b.tensor("trajectory.controls", controls, (model.nu,), dtype).detach()
+        controls = b.tensor("trajectory.controls", controls, (model.nu,), *kind).detach()
     return replace(trajectory, q=q, v=v, controls=controls)
 
 
@@ -250,7 +258,7 @@ class _Walk:
             with torch.no_grad():
                 q, v, _, *told = rollout(self.model.engine, one, *state, control, h, external, theta)
             state = State(q[0], v[0])
-            self._note(t, alive, *(x.numpy() for x in told))
+            self._note(t, alive, *(x.cpu().numpy() for x in told))
         self._check(t, state, after, alive)
 
     def _note(self, t: int, alive: np.ndarray, status: np.ndarray, slots: np.ndarray, ids: np.ndarray, rows: np.ndarray) -> None:
@@ -278,7 +286,7 @@ class _Walk:
     def _check(self, t: int, found: State, kept: State, alive: np.ndarray) -> None:
         """The steps must be those of the trajectory, or the report would tell of another one."""
         for name, x, y in zip("qv", found, kept, strict=True):
-            off = ((x - y).abs() > _SAME[y.dtype] * (1 + y.abs())).any(-1).numpy() & alive
+            off = ((x - y).abs() > _SAME[y.dtype] * (1 + y.abs())).any(-1).cpu().numpy() & alive
             if off.any():
                 w = int(off.argmax())
                 raise ValueError(

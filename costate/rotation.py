@@ -33,4 +33,5 @@ def normalise(q: Tensor) -> Tensor:
 
 def symmetric(six: Tensor) -> Tensor:
     """The matrix [..., 3, 3] of xx, yy, zz, xy, xz, yz [..., 6]."""
-    return six[..., [0, 3, 4, 3, 1, 5, 4, 5, 2]].unflatten(-1, (3, 3))
+    xx, yy, zz, xy, xz, yz = six.unbind(-1)
+    return torch.stack((xx, xy, xz, xy, yy, yz, xz, yz, zz), -1).unflatten(-1, (3, 3))

@@ -23,6 +23,7 @@ from costate.scene import Model, Params
 from costate.solver import PGS, Contact, Gradient, Impacts, InteriorPoint, Options, Solver, engine_options
 from costate.state import State, Trajectory
 from costate.warn import is_watched, warn_diverged, warn_status
+from costate.watch import Watch, find_device
 
 Policy = Callable[[State, Any, int], Any]
 Forces = Callable[[State, Any], Any]
@@ -34,7 +35,7 @@ class Advanced(NamedTuple):
 
     state: State
     at: Tensor  # [...] int: 1, or 0 where the world was held because it diverged
-    dt: Tensor  # [1, 1] or [worlds, 1]
+    inputs: tuple[Any, ...]  # the engine's six
     batch: tuple[int, ...]
     detail: tuple[Tensor, ...]  # of `Detail`: nothing, the status, or all
 
@@ -47,7 +48,8 @@ class Simulator:
     model : what `Scene.build()` or `load()` gave.
     dt : step size, s; None: `model.timestep`, which loaded models have, else 0.01. `step` and `rollout` take another one per
         call, also one per world and also differentiable.
-    device : "cpu".
+    device : "cpu", or "cuda" ("cuda:1", ..) for an NVIDIA GPU: states, controls and results are torch tensors there, params may
+        be on the CPU, too. Bad numbers and worlds that diverged are told at a later call, or by `synchronize`.
     dtype : torch.float64 or torch.float32, of states, controls and everything computed.
     solver : how contacts, friction and limits are solved: `PGS` or `InteriorPoint`.
     contact : how shapes and limits are kept apart.
@@ -60,14 +62,13 @@ class Simulator:
     """
 
     def __init__(
-        self, model: Model, dt: float | None = None, *, device: str = "cpu", dtype: torch.dtype = torch.float64,
+        self, model: Model, dt: float | None = None, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float64,
         solver: Solver = _PGS, contact: Contact = _CONTACT, gradient: Gradient = "implicit", project: int = _PROJECT,
         impacts: Impacts | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise TypeError(f"model must be a costate.Model, got {type(model).__name__}")
-        if str(device) not in ("cpu", "cpu:0"):
-            raise ValueError(f"device must be 'cpu', got {device!r}: other devices are not supported yet")
+        place = find_device(device)
         if dtype not in b.DTYPES:
             raise TypeError(f"dtype must be torch.float64 or torch.float32, got {dtype}")
         if dt is None:
@@ -77,12 +78,13 @@ class Simulator:
         if isinstance(solver, InteriorPoint):
             _check_turning(model)
         self._options = engine_options(solver, contact, gradient, dtype, project, impacts, float(dt))
-        self._model, self._device, self._dtype = model, torch.device(device), dtype
-        self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype)
+        self._model, self._device, self._dtype = model, place, dtype
+        self._dt, self._dt_tensor = float(dt), torch.tensor(float(dt), dtype=dtype, device=place)
         self._solver, self._contact = solver, contact
         self._gradient: Gradient = gradient
         self._project = project
         self._impacts: Impacts | None = impacts
+        self._watch = Watch() if place.type == "cuda" else None
 
     @property
     def model(self) -> Model:
@@ -136,6 +138,8 @@ class Simulator:
 
     def __repr__(self) -> str:
         defaults = {"solver": _PGS, "contact": _CONTACT, "gradient": "implicit", "project": _PROJECT, "impacts": None}
+        if self.device.type != "cpu":
+            defaults = {"device": None, **defaults}
         options = ((name, getattr(self, name), default) for name, default in defaults.items())
         changed = "".join(f", {name}={value!r}" for name, value, default in options if value != default)
         return f"Simulator({self.model!r}, dt={self.dt}, dtype={self.dtype}{changed})"
@@ -149,7 +153,7 @@ class Simulator:
         batch = () if worlds is None else tuple(worlds) if isinstance(worlds, (tuple, list)) else (worlds,)
         if any(not isinstance(n, int) or n < 1 for n in batch):
             raise ValueError(f"worlds must be positive ints, got {worlds!r}")
-        q = torch.tensor(self.model.q0, dtype=self.dtype).expand(*batch, -1).clone()
+        q = torch.tensor(self.model.q0, dtype=self.dtype, device=self.device).expand(*batch, -1).clone()
         return State(q, q.new_zeros(*batch, self.model.nv))
 
     def step(
@@ -166,18 +170,19 @@ class Simulator:
         as_numpy = type(state.q) is np.ndarray
         if as_numpy:
             # one world in numpy goes straight to the engine, since overhead counts; None: it needs a closer look
-            plain = params is None and external is None and dt is None and not info
+            plain = params is None and external is None and dt is None and not info and self._device.type == "cpu"
             if plain and not isinstance(self._solver, InteriorPoint):  # whose failures are told
                 one = self._step_one(state, control)
                 if one is not None:
                     return one
-            q, v = b.tensor("q", state.q, (self.model.nq,), self.dtype), b.tensor("v", state.v, (self.model.nv,), self.dtype)
-            state = State(q, v)
+            kind = (self.dtype, self.device)
+            state = State(b.tensor("q", state.q, (self.model.nq,), *kind), b.tensor("v", state.v, (self.model.nv,), *kind))
         detail = CONTACTS if info else STATUS if self._watched else 0
         done = self.advance(state, control, params, external=external, dt=dt, detail=detail)
-        warn_diverged(done.at, 1, "step")
-        if self._watched:
-            warn_status(self.model, self.solver, done.detail[0], "step")
+        if not self.told_later(done.at, 1, done.detail, "step", done.inputs):
+            warn_diverged(done.at, 1, "step")
+            if self._watched:
+                warn_status(self.model, self.solver, done.detail[0], "step")
         result = (done.state, self._info(state, done)) if info else done.state
         return pytree.tree_map(b.to_numpy, result) if as_numpy else result
 
@@ -210,9 +215,10 @@ class Simulator:
             b.worlds(batch), count, substeps, float(decay), truncate or 0, True, STATUS, clip or 0.0, self._options
         )
         q, v, at, status = rollout(model.engine, spec, *inputs)
-        warn_diverged(at, count, "rollout")
-        if self._watched:
-            warn_status(model, self.solver, status, "rollout")
+        if not self.told_later(at, count, (status,), "rollout", inputs):
+            warn_diverged(at, count, "rollout")
+            if self._watched:
+                warn_status(model, self.solver, status, "rollout")
         q, v = q.reshape(count + 1, *batch, model.nq), v.reshape(count + 1, *batch, model.nv)
         traj = Trajectory(q, v, at.reshape(batch), controls, status=Status(status.reshape(*batch, -1)))
         return _numpy_trajectory(traj) if as_numpy else traj
@@ -259,14 +265,14 @@ class Simulator:
         spec = RolloutSpec(b.worlds(batch), 1, substeps, detail=detail, options=self._options)
         q, v, at, *told = rollout(self.model.engine, spec, *inputs)
         new = State(q.reshape(*batch, self.model.nq), v.reshape(*batch, self.model.nv))
-        return Advanced(new, at.reshape(batch), inputs[3], batch, tuple(told))
+        return Advanced(new, at.reshape(batch), inputs, batch, tuple(told))
 
     def gather(
         self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0
     ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0."""
         i.check_state(state)
-        h = self._dt_tensor if dt is None else i.step_size(dt, self.dtype)
+        h = self._dt_tensor if dt is None else i.step_size(dt, self.dtype, self.device)
         return i.gather(self.model, h, state, control, params, external, time)
 
     @property
@@ -274,8 +280,29 @@ class Simulator:
         """The solver's options as the engine takes them."""
         return self._options
 
+    def synchronize(self) -> None:
+        """On a GPU: wait for all that was asked of it, and tell what is to be told of it. On the CPU: nothing."""
+        if self._watch is not None:
+            self._watch.finish()
+
+    def told_later(self, at: Tensor, steps: int, detail: tuple[Tensor, ...], where: str, inputs: tuple[Any, ...]) -> bool:
+        """On a GPU: warn of what went wrong once it is known, raise if the inputs were no numbers. On the CPU: False."""
+        if self._watch is None:
+            return False
+
+        def tell(at: Tensor, status: Tensor | None) -> None:
+            if not bool((at > 0).all()):
+                b.check_values(self.model, q=inputs[0], v=inputs[1], control=inputs[2], dt=inputs[3], external=inputs[4])
+            warn_diverged(at, steps, where)
+            if status is not None:
+                warn_status(self.model, self.solver, status, where)
+
+        self._watch.later((at, detail[0] if detail and self._watched else None), tell)
+        return True
+
     def _info(self, old: State, done: Advanced) -> Info:
-        h = done.dt.reshape(()) if done.dt.shape[0] == 1 else done.dt.reshape(*done.batch, 1)
+        dt = done.inputs[3]
+        h = dt.reshape(()) if dt.shape[0] == 1 else dt.reshape(*done.batch, 1)
         contacts, rows, constraints = contacts_of(self.model, Detail(*done.detail), done.batch)
         status = Status(done.detail[0].reshape(*done.batch, -1))
         return Info((done.state.v - old.v) / h, done.at < 1, contacts, rows, constraints, status)

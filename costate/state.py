@@ -29,14 +29,14 @@ class State(NamedTuple):
         A reset world starts from `other` as it is now: its graph is cut, so that the new episode does not lead back to the old.
         """
         if isinstance(self.q, Tensor):
-            mask = torch.as_tensor(mask, dtype=torch.bool).unsqueeze(-1)
+            mask = torch.as_tensor(mask, dtype=torch.bool, device=self.q.device).unsqueeze(-1)
             return State(torch.where(mask, other.q.detach(), self.q), torch.where(mask, other.v.detach(), self.v))
         mask = np.asarray(mask, dtype=bool)[..., None]
         return State(np.where(mask, other.q, self.q), np.where(mask, other.v, self.v))
 
     def numpy(self) -> State:
-        """As numpy arrays, without graph."""
-        return State(self.q.detach().numpy(), self.v.detach().numpy()) if isinstance(self.q, Tensor) else self
+        """As numpy arrays, without graph; from a GPU copies."""
+        return State(self.q.detach().cpu().numpy(), self.v.detach().cpu().numpy()) if isinstance(self.q, Tensor) else self
 
     def torch(self) -> State:
         """As torch tensors that share memory with the numpy arrays."""
@@ -90,7 +90,7 @@ class Trajectory:
         """Write q, v, diverged_at, controls and status to a numpy .npz file; the carry is not written."""
         given = {**vars(self), "status": None if self.status is None else self.status.numbers}
         arrays = {
-            name: np.asarray(x.detach() if isinstance(x, Tensor) else x)
+            name: np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x)
             for name, x in given.items()
             if x is not None and name != "carry"
         }

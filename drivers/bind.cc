@@ -221,7 +221,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
          int friction_rule, int restitution_rule, int max_contacts, Ints tie_a, Ints tie_b, Ints tie_axis, Ints tie_first,
          Ints lock, Ints coupling_dof1, Ints coupling_dof2, Ints motor_tie, Ints hull_vertices, Ints hull_faces,
          Ints hull_loop_size, Ints hull_loop, Ints hull_plane, Ints field_nx, Ints field_ny, int large, bool planar,
-         Ints shape_condim) {
+         Ints shape_condim, int one_group) {
         Structure s = {parent,
                        joint,
                        motor_dof,
@@ -250,7 +250,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
                        motor_tie,
                        {hull_vertices, hull_faces, hull_loop_size, hull_loop, hull_plane, field_nx, field_ny},
                        large};
-        s.planar = planar, s.shape_condim = shape_condim;
+        s.planar = planar, s.shape_condim = shape_condim, s.one_group = one_group;
         check_structure(s);
         check_solids(s);
         check_equality(s, check_tree(s));
@@ -267,7 +267,7 @@ void bind_structure(nb::class_<PyTree>& tree) {
       nb::arg("coupling_dof2") = Ints(), nb::arg("motor_tie") = Ints(), nb::arg("hull_vertices") = Ints(),
       nb::arg("hull_faces") = Ints(), nb::arg("hull_loop_size") = Ints(), nb::arg("hull_loop") = Ints(),
       nb::arg("hull_plane") = Ints(), nb::arg("field_nx") = Ints(), nb::arg("field_ny") = Ints(), nb::arg("large") = -1,
-      nb::arg("planar") = false, nb::arg("shape_condim") = Ints());
+      nb::arg("planar") = false, nb::arg("shape_condim") = Ints(), nb::arg("one_group") = -1);
 }
 
 using H = nb::handle;
@@ -286,6 +286,7 @@ NB_MODULE(_core, m) {
   nb::class_<PyTree> tree(m, "Tree", "The structure of a model, and every call that reaches the core");
   bind_rollout(tree);
   bind_structure(tree);
+  bind_cuda(tree);
   tree.def_prop_ro("nq", [](const PyTree& t) { return t.tree.nq; })
       .def_prop_ro("nv", [](const PyTree& t) { return t.tree.nv; })
       .def_prop_ro("form", [](const PyTree& t) { return t.tree.form; })

@@ -8,7 +8,7 @@ CS_BEGIN
 // A world's status over many steps (order as in costate/info.py)
 template <class T> struct StatusSum {
   ElementOf<T> x[lanes<T>][kStatusNumbers] = {};
-  void add(const Tree& t, const Status<T>& s, const Options& o, const bool* alive) {
+  CS_FN void add(const Tree& t, const Status<T>& s, const Options& o, const bool* alive) {
     using E = ElementOf<T>;
     auto most = [](E& a, E b) { a = b > a ? b : a; };
     for (int l = 0; l < lanes<T>; l++) {
@@ -22,20 +22,20 @@ template <class T> struct StatusSum {
           x[l][6] += E((!solved || t.large) && !o.exact && o.method == kRounds);
     }
   }
-  void store(const Array<ElementOf<T>>& a, Group g) const {
+  CS_FN void store(const Array<ElementOf<T>>& a, Group g) const {
     for (int l = 0; l < g.count && a.data; l++)
       for (int i = 0; i < kStatusNumbers; i++) a.data[(g.first + l) * kStatusNumbers + i] = x[l][i];
   }
 };
 
 // block of every contact slot, in rw.mark; blocks are sorted by island, slots by candidate
-template <class T> inline void block_of_slot(const Rows<T>& rw) {
+template <class T> CS_OP void block_of_slot(const Rows<T>& rw) {
   for (int i = 0; i < rw.count[0]; i++)
     if (rw.kind[i] == kContactRows) rw.mark[(rw.item[i] - rw.touch) / lanes<T>] = i;
 }
 
 // how far a contact is from changing its state, m/s, and the state: 1 separated, 2 sticking, 3 sliding
-template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, int i, T& state) {
+template <class T> CS_OP T contact_state(const Rows<T>& rw, const Options& o, int i, T& state) {
   int r = rw.first_row[i];
   T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), rho = rw.rho[r + 1];
   T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, third(rw, rw.y + r), third(rw, rw.lam + r)),
@@ -49,7 +49,7 @@ template <class T> inline T contact_state(const Rows<T>& rw, const Options& o, i
 
 // contacts [max_contacts, 12], ids and joint rows [., 3] of every lane, after step(); a world that diverged shows none
 template <class T, class E>
-inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g, const bool* alive) {
+CS_OP void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g, const bool* alive) {
   const Tree& t = *c.tree;
   int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t) + t.ne;
   for (int l = 0; l < g.count; l++) {
@@ -102,7 +102,7 @@ inline void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>
   }
 }
 // adjoint: bars of the impulses to the blocks that have them; zero where nobody asks
-template <class T, class E> inline void show_rows_adj(const RolloutCall<E>& c, const Rows<T>& rw, Group g, const RowBars<T>& rb) {
+template <class T, class E> CS_OP void show_rows_adj(const RolloutCall<E>& c, const Rows<T>& rw, Group g, const RowBars<T>& rb) {
   const Tree& t = *c.tree;
   if (!constrained(t)) return;
   clear(rb.impulse, rw.count[0]);

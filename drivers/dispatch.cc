@@ -104,6 +104,13 @@ template <class E> void run(RolloutCall<E>& c) {
   run_packs<E>(c, kRolloutInputs, sizes, kernels(E()).rollout_scratch, kernels(E()).rollout);
 }
 
+template <class E> size_t world_scratch(const OpCall<E>& c) { return kernels(E()).op_scratch(c, true); }
+template <class E> size_t world_scratch(const RolloutCall<E>& c) { return kernels(E()).rollout_scratch(c, true); }
+
+template size_t world_scratch(const OpCall<double>&);
+template size_t world_scratch(const OpCall<float>&);
+template size_t world_scratch(const RolloutCall<double>&);
+template size_t world_scratch(const RolloutCall<float>&);
 template void run(OpCall<double>&);
 template void run(OpCall<float>&);
 template void run(RolloutCall<double>&);

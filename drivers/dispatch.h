@@ -10,4 +10,8 @@ void set_instruction_set(const char* s);  // for tests; throws std::invalid_argu
 template <class E> void run(OpCall<E>& call);
 template <class E> void run(RolloutCall<E>& call);
 
+// bytes of scratch memory that a world alone needs during a call
+template <class E> size_t world_scratch(const OpCall<E>& call);
+template <class E> size_t world_scratch(const RolloutCall<E>& call);
+
 }  // namespace costate

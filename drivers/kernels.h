@@ -3,7 +3,9 @@
 // Arrays hold one row of numbers per world. stride 0 means one row shared by all worlds; the bar of a shared input is summed
 // over the worlds in a fixed order: lanes within a pack, then packs (`partial`), so that threads never change a bit of it.
 #pragma once
+#ifndef __CUDACC_RTC__
 #include <cstddef>
+#endif
 
 #include "../core/data/options.h"
 #include "../core/data/params.h"
@@ -40,7 +42,7 @@ struct OpShape {
 }  // namespace costate
 
 CS_BEGIN
-inline OpShape op_shape(int op, const Tree& t) {
+CS_OP OpShape op_shape(int op, const Tree& t) {
   int P = params_size(t), ext = 6 * t.nb, n2 = 2 * t.nv;
   switch (op) {
     case kJointForces:
@@ -62,8 +64,13 @@ namespace costate {
 
 template <class E> struct OpCall {
   const Tree* tree;
+#ifdef CS_MODEL
+  static constexpr int op = CS_OP_CODE;
+  static constexpr bool adjoint = CS_ADJOINT;
+#else
   int op;
   bool adjoint;
+#endif
   long worlds;
   Options options;                 // of linearize
   Array<E> in[6], out[3];          // values; out unused by the adjoint
@@ -78,7 +85,11 @@ constexpr int kStatusNumbers = 11, kContactNumbers = 12, kRowNumbers = 3;
 
 template <class E> struct RolloutCall {
   const Tree* tree;
+#ifdef CS_MODEL
+  static constexpr bool adjoint = CS_ADJOINT;
+#else
   bool adjoint;
+#endif
   long worlds, steps, substeps;
   Options options;
   Array<E> in[kRolloutInputs], in_bar[kRolloutInputs];
@@ -95,6 +106,7 @@ template <class E> struct RolloutCall {
   int* contact_ids;   // [worlds, max_contacts]
 };
 
+#ifndef __CUDACC__
 // One instruction set's code for one element type. `pack_*` take 'lanes' worlds at a time, `one_*` a single world
 template <class E> struct Kernels {
   int lanes;
@@ -113,5 +125,6 @@ CS_DECLARE(avx2)
 CS_DECLARE(avx512)
 #endif
 #undef CS_DECLARE
+#endif
 
 }  // namespace costate

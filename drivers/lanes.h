@@ -11,12 +11,12 @@ struct Group {
   int count;  // lanes that are real worlds
 };
 
-template <class T> inline Group group(long pack, long worlds) {
+template <class T> CS_OP Group group(long pack, long worlds) {
   long first = pack * lanes<T>, left = worlds - first;
   return {pack, first, int(left < lanes<T> ? left : lanes<T>)};
 }
 
-template <class T, class E> inline void load(const Array<E>& a, Group g, int n, T* out, long step = 0) {
+template <class T, class E> CS_OP void load(const Array<E>& a, Group g, int n, T* out, long step = 0) {
   const E* row = a.data + step * a.time + g.first * a.stride;
   if (a.stride == 0 || lanes<T> == 1) {
     for (int i = 0; i < n; i++) out[i] = T(row[i]);
@@ -29,7 +29,7 @@ template <class T, class E> inline void load(const Array<E>& a, Group g, int n, 
   }
 }
 
-template <class T, class E> inline void store(const Array<E>& a, Group g, int n, const T* x, long step = 0) {
+template <class T, class E> CS_OP void store(const Array<E>& a, Group g, int n, const T* x, long step = 0) {
   const E* from = reinterpret_cast<const E*>(x);
   for (int l = 0; l < g.count; l++) {
     E* to = a.data + step * a.time + (g.first + l) * a.stride;
@@ -38,8 +38,7 @@ template <class T, class E> inline void store(const Array<E>& a, Group g, int n,
 }
 
 // A bar: stored per world, or for a shared input summed over the pack's lanes in order. keep[l] false: a lane that counts for nothing
-template <class T, class E>
-inline void store_bar(const Array<E>& a, Group g, int n, const T* x, const bool* keep, long step = 0) {
+template <class T, class E> CS_OP void store_bar(const Array<E>& a, Group g, int n, const T* x, const bool* keep, long step = 0) {
   const E* from = reinterpret_cast<const E*>(x);
   if (a.partial) {
     E* sum = a.partial + g.pack * n;
@@ -56,10 +55,10 @@ inline void store_bar(const Array<E>& a, Group g, int n, const T* x, const bool*
   }
 }
 
-template <class T> inline void clear(T* x, int n) {
+template <class T> CS_OP void clear(T* x, int n) {
   for (int i = 0; i < n; i++) x[i] = T(0);
 }
-template <class T> inline void clear(Vec3<T>* x, int n) {
+template <class T> CS_OP void clear(Vec3<T>* x, int n) {
   for (int i = 0; i < n; i++) x[i] = zero3<T>();
 }
 

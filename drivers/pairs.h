@@ -23,7 +23,7 @@ constexpr int kLargeRows = 768, kAllPairs = 1024;
 struct PairTables {
   std::vector<int> a, b, first, group, shown;  // shown: the pair of the user's list
   std::vector<int> partner_adr, partner;
-  int nk = 0, n_groups = 0, most_points = 0;
+  int nk = 0, n_groups = 0, most_points = 0, kinds = 0;
   bool many = false, alone = false;  // all in one group; many lone bodies
 
   // order: a plane or field comes first; pairs of the same two trees are neighbours, in the order of their first pair.   lone: of each shape, whether
@@ -50,7 +50,7 @@ struct PairTables {
     for (int p : order) {
       a.push_back(side_a[p]), b.push_back(side_b[p]), shown.push_back(p), group.push_back(many ? 0 : key[p]), first.push_back(nk);
       int points = pair_points(type[a.back()], type[b.back()]);
-      nk += points, most_points = std::max(most_points, points);
+      nk += points, most_points = std::max(most_points, points), kinds |= pair_kind(type[a.back()], type[b.back()]);
     }
     first.push_back(nk);
     fill_partners(int(type.size()));

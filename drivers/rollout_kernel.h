@@ -23,27 +23,32 @@ template <class T> struct RolloutBuffers {
 };
 
 // are steps split at impacts?
-template <class E> inline bool splits(const RolloutCall<E>& c) { return c.options.impacts && constrained(*c.tree); }
+template <class E> CS_OP bool splits(const RolloutCall<E>& c) { return c.options.impacts && constrained(*c.tree); }
 
-template <class T> inline RolloutBuffers<T> rollout_buffers(const RolloutCall<ElementOf<T>>& c, Arena<T>& m) {
+template <class T> CS_OP RolloutBuffers<T> rollout_buffers(const RolloutCall<ElementOf<T>>& c, Arena<T>& m) {
   const Tree& t = *c.tree;
   RolloutBuffers<T> b{};
-  int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = int(c.substeps) + 1;
+  bool adj = c.adjoint;
+  int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = adj ? int(c.substeps) + 1 : 1;
   b.tr = trace_map(t, m);
-  b.bar = bars_map(t, m);
-  if (constrained(t)) b.rw = rows_map(t, c.options, c.adjoint, m);
-  if (constrained(t) && c.adjoint) b.rb = row_bars_map(t, c.options, m);
-  if (splits(c)) b.split = split_map(t, c.options, c.adjoint, m);
-  for (int k = 0; k < kRolloutInputs; k++) b.in[k] = m.template take<T>(sizes[k]), b.in_bar[k] = m.template take<T>(sizes[k]);
+  if (adj) b.bar = bars_map(t, m);
+  if (constrained(t)) b.rw = rows_map(t, c.options, adj, m);
+  if (constrained(t) && adj) b.rb = row_bars_map(t, c.options, m);
+  if (splits(c)) b.split = split_map(t, c.options, adj, m);
+  for (int k = 0; k < kRolloutInputs; k++) {
+    bool read_in_place = k == kTheta && lanes<T> == 1;  // see load_constants
+    b.in[k] = m.template take<T>(read_in_place ? 0 : sizes[k]), b.in_bar[k] = m.template take<T>(adj ? sizes[k] : 0);
+  }
   b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
   b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);
+  if (!adj) return b;
   b.q_tan = m.template take<T>(t.nv), b.v_bar = m.template take<T>(t.nv);
   b.q_amb = m.template take<T>(t.nq), b.q_acc = m.template take<T>(t.nv), b.v_acc = m.template take<T>(t.nv);
   return b;
 }
 
 // which lanes are finite: x - x is 0 for numbers, NaN for the rest
-template <class T> inline T finite_sum(const T* q, int nq, const T* v, int nv) {
+template <class T> CS_OP T finite_sum(const T* q, int nq, const T* v, int nv) {
   T s = T(0);
   for (int i = 0; i < nq; i++) s += q[i] - q[i];
   for (int i = 0; i < nv; i++) s += v[i] - v[i];
@@ -51,12 +56,12 @@ template <class T> inline T finite_sum(const T* q, int nq, const T* v, int nv) {
 }
 
 template <class T, class E>
-inline Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>& b, const T* q, const T* v) {
+CS_OP Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>& b, const T* q, const T* v) {
   return {q, v, c.in[kU].data ? b.in[kU] : nullptr, b.in[kH][0], c.in[kExternal].data ? b.in[kExternal] : nullptr};
 }
 
 // what stays the same over the steps; controls and time-varying wrenches are loaded step by step
-template <class T, class E> inline void load_constants(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, bool first) {
+template <class T, class E> CS_OP void load_constants(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, bool first) {
   const Tree& t = *c.tree;
   load(c.in[kH], g, 1, b.in[kH]);
   if constexpr (lanes<T> == 1)
@@ -65,43 +70,44 @@ template <class T, class E> inline void load_constants(const RolloutCall<E>& c, 
     load(c.in[kTheta], g, params_size(t), b.in[kTheta]);
   if (c.in[kExternal].data && !c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal]);
 }
-template <class T, class E> inline void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
+template <class T, class E> CS_OP void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
   const Tree& t = *c.tree;
   if (c.in[kU].data) load(c.in[kU], g, t.nu, b.in[kU], step);
   if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
 }
 
-template <class T, class E> inline void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
-                                                 const T* v, T* q_next, T* v_next) {
+template <class T, class E> CS_OP void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
+                                                const T* v, T* q_next, T* v_next) {
   const Tree& t = *c.tree;
-  if (splits(c))
-    split_step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next, b.split);
-  else
-    step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next);
+  CS_IF(Options, c.options, impacts) {
+    if (constrained(t)) return split_step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next, b.split);
+  }
+  step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next);
 }
 // adjoint, after one_step on the same buffers; q_tan, v_bar: the costate after it, in q_acc and v_acc that before it
-template <class T, class E> inline void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const Params<T>& th,
-                                                     const Inputs<T>& in, const Params<T>& th_bar, InputBars<T>& in_bar) {
+template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const Params<T>& th,
+                                                    const Inputs<T>& in, const Params<T>& th_bar, InputBars<T>& in_bar) {
   const Tree& t = *c.tree;
-  clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
-  if (!splits(c)) {
-    show_rows_adj(c, b.rw, g, b.rb);
-    step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
-    return;
+  CS_IF(Options, c.options, impacts) {
+    auto show = [&](int bits) {
+      show_rows_adj(c, b.rw, g, b.rb);
+      T keep = lane_flags<T>(bits);
+      for (int i = 0; i < b.rw.count[0]; i++) b.rb.impulse[i] = keep * b.rb.impulse[i];
+    };
+    if (constrained(t)) {
+      for (int d = 0; d < t.nv; d++) b.q_acc[d] = b.q_tan[d], b.v_acc[d] = b.v_bar[d];
+      return split_step_adj(t, th, b.tr, b.rw, c.options, in, b.q_acc, b.v_acc, b.bar, b.rb, th_bar, in_bar, b.split, show);
+    }
   }
-  auto show = [&](int bits) {
-    show_rows_adj(c, b.rw, g, b.rb);
-    T keep = lane_flags<T>(bits);
-    for (int i = 0; i < b.rw.count[0]; i++) b.rb.impulse[i] = keep * b.rb.impulse[i];
-  };
-  for (int d = 0; d < t.nv; d++) b.q_acc[d] = b.q_tan[d], b.v_acc[d] = b.v_bar[d];
-  split_step_adj(t, th, b.tr, b.rw, c.options, in, b.q_acc, b.v_acc, b.bar, b.rb, th_bar, in_bar, b.split, show);
+  clear(b.q_acc, t.nv), clear(b.v_acc, t.nv);
+  show_rows_adj(c, b.rw, g, b.rb);
+  step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
 }
 
-template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+template <class T, class E> CS_OP void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   Params<T> th = params_map(t, b.in[kTheta]);
-  bool alive[64];
+  bool alive[lanes<T>];
   StatusSum<T> status;
   for (int l = 0; l < lanes<T>; l++) alive[l] = true;
   for (int l = 0; l < g.count; l++) c.diverged_at[g.first + l] = int(c.steps);
@@ -135,20 +141,22 @@ template <class T, class E> inline void rollout_forward(const RolloutCall<E>& c,
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
-template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
-                                                         const Params<T>& th, const Params<T>& th_bar) {
+template <class T, class E> CS_OP void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
+                                                        const Params<T>& th, const Params<T>& th_bar) {
   const Tree& t = *c.tree;
   if (s == 0) {
     load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
   } else {
     load(c.q, g, t.nq, b.q, s - 1), load(c.v, g, t.nv, b.v, s - 1);
   }
-  for (long k = 0; k + 1 < c.substeps; k++)
-    one_step(c, b, th, b.q + k * t.nq, b.v + k * t.nv, b.q + (k + 1) * t.nq, b.v + (k + 1) * t.nv);
   clear(b.in_bar[kU], t.nu);
-  for (long k = c.substeps - 1; k >= 0; k--) {
+  // up to the start of the last substep, then back from one to the one before; in one loop, so that a kernel holds one step only
+  for (long n = c.substeps - 1, i = 0; i <= 2 * n; i++) {
+    long k = i < n ? i : 2 * n - i;
+    bool up = i < n;
     Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
-    one_step(c, b, th, in.q, in.v, b.q_next, b.v_next);
+    one_step(c, b, th, in.q, in.v, up ? b.q + (k + 1) * t.nq : b.q_next, up ? b.v + (k + 1) * t.nv : b.v_next);
+    if (up) continue;
     InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
                            c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
     one_step_adj(c, b, g, th, in, th_bar, in_bar);
@@ -158,7 +166,7 @@ template <class T, class E> inline void control_step_adj(const RolloutCall<E>& c
 }
 
 // length of the costate in tangent coordinates; scaled by its largest entry, whose square may not be finite
-template <class T> inline T costate_norm(const Tree& t, const RolloutBuffers<T>& b) {
+template <class T> CS_OP T costate_norm(const Tree& t, const RolloutBuffers<T>& b) {
   T most = T(0), s = T(0);
   for (int d = 0; d < t.nv; d++) most = max(most, max(abs(b.q_tan[d]), abs(b.v_bar[d])));
   T inv = T(1) / select(most > T(0), most, T(1));
@@ -169,10 +177,10 @@ template <class T> inline T costate_norm(const Tree& t, const RolloutBuffers<T>&
   return most * sqrt(s);
 }
 
-template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+template <class T, class E> CS_OP void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = *c.tree;
   int P = params_size(t), next = 6 * t.nb;
-  bool keep[64];
+  bool keep[lanes<T>];
   for (int l = 0; l < g.count; l++) keep[l] = c.diverged_at[g.first + l] >= c.steps;
   const Array<E>* bar = c.in_bar;
   Params<T> th = params_map(t, b.in[kTheta]), th_bar = params_map(t, bar[kTheta].data ? b.in_bar[kTheta] : nullptr);
@@ -215,20 +223,18 @@ template <class T, class E> inline void rollout_adj(const RolloutCall<E>& c, Rol
   if (bar[kTheta].data) store_bar(bar[kTheta], g, P, b.in_bar[kTheta], keep);
 }
 
-template <class T, class E> inline void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
+template <class T, class E> CS_OP void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
   Arena<T> arena{static_cast<T*>(scratch), 0};
   RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
   for (long p = lo; p < hi; p++) {
     Group g = group<T>(p, c.worlds);
     load_constants(c, b, g, p == lo);
-    if (c.adjoint)
-      rollout_adj(c, b, g);
-    else
-      rollout_forward(c, b, g);
+    CS_IF(RolloutCall<E>, c, adjoint) rollout_adj(c, b, g);
+    else rollout_forward(c, b, g);
   }
 }
 
-template <class T, class E> inline size_t rollout_scratch(const RolloutCall<E>& c) {
+template <class T, class E> CS_OP size_t rollout_scratch(const RolloutCall<E>& c) {
   Arena<T> count{nullptr, 0};
   rollout_buffers<T>(c, count);
   return count.used * sizeof(T);

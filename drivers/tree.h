@@ -2,12 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "../core/data/params.h"
 #include "elimination.h"
 #include "pairs.h"
+#include "tables.h"
 
 namespace costate {
 
@@ -268,57 +270,29 @@ struct TreeStorage {
 
   Tree view() const {
     Tree t{};
-    t.planar = s.planar;
-    t.nb = int(s.parent.size()), t.nq = nq, t.nv = nv, t.nu = int(s.motor_dof.size()), t.nm = int(row_dof.size()), t.form = form;
-    t.parent = s.parent.data(), t.root = root.data(), t.joined = joined.data(), t.joint = s.joint.data(), t.q_adr = q_adr.data(),
-    t.v_adr = v_adr.data();
-    t.dof_body = dof_body.data(), t.dof_parent = dof_parent.data(), t.dof_depth = dof_depth.data();
-    t.row_adr = row_adr.data(), t.row_dof = row_dof.data(), t.col_adr = col_adr.data(), t.col_dof = col_dof.data();
-    t.last_dof = last_dof.data();
-    t.motor_dof = s.motor_dof.data(), t.motor_q = motor_q.data(), t.actuator = s.actuator.data();
-    t.clip = s.clip.data(), t.bound = s.bound.data(), t.n_clip = n_clip, t.n_bound = n_bound,
-    t.n_row_motor = int(row_motor.size());
-    t.n_limit = int(s.limit_body.size()), t.n_dry = int(s.dry_dof.size()), t.row_motor = row_motor.data();
-    t.limit_body = s.limit_body.data(), t.limit_dof = s.limit_dof.data(), t.dry_dof = s.dry_dof.data();
-    t.limit_order = limit_order.data();
-    view_pairs(t);
-    t.n_limit_groups = int(limit_group_adr.size()) - 1, t.limit_group_adr = limit_group_adr.data();
-    t.max_contacts = max_contacts, t.max_slots = max_slots, t.tree_rows = tree_rows;
-    t.friction_rule = s.friction_rule, t.restitution_rule = s.restitution_rule;
-    view_equality(t);
+#define CS_SET(name, from) t.name = int(from);
+    CS_COUNTS(CS_SET)
+#undef CS_SET
+#define CS_SET(name, from) t.name = from.data();
+    CS_TABLES(CS_SET)
+#undef CS_SET
     return t;
   }
 
-  void view_pairs(Tree& t) const {
-    t.ns = int(s.shape_body.size()), t.shape_body = s.shape_body.data(), t.shape_type = s.shape_type.data();
-    t.n_vertex = solids.n_vertex, t.n_height = solids.n_height;
-    t.hull_adr = solids.hull_adr.data(), t.height_adr = solids.height_adr.data();
-    t.field_nx = solids.field_nx.data(), t.field_ny = solids.field_ny.data();
-    t.solid = solids.numbers.data(), t.solid_adr = solids.adr.data(), t.solid_n = solids.n.data();
-    t.np = int(pairs.a.size()), t.nk = pairs.nk, t.pair_a = pairs.a.data(), t.pair_b = pairs.b.data();
-    t.pair_first = pairs.first.data(), t.pair_group = pairs.group.data(), t.n_groups = pairs.n_groups;
-    t.pair_dim = pair_dim.data(), t.turns = turns;
-    t.partner_adr = pairs.partner_adr.data(), t.partner = pairs.partner.data();
-    t.max_near = max_near, t.max_cand = max_cand, t.large = large, t.max_list = max_list;
-    t.alone = large || pairs.alone;
-    t.tree_adr = tree_adr.data(), t.tree_dof = tree_dof.data();
-    t.tree_body_adr = tree_body_adr.data(), t.tree_body = tree_body.data();
+  // the same by name
+  std::map<std::string, int> counts() const {
+    std::map<std::string, int> all;
+#define CS_SET(name, from) all[#name] = int(from);
+    CS_COUNTS(CS_SET)
+#undef CS_SET
+    return all;
   }
-
-  void view_equality(Tree& t) const {
-    const EqualityTables& e = equality;
-    t.motor_tie = s.motor_tie.data(), t.n_servo = n_servo, t.servo = servo.data(), t.n_general = n_general,
-    t.general = general.data();
-    t.n_tie = int(s.tie_a.size()), t.n_coupling = int(s.coupling_dof1.size()), t.n_item = int(e.item.size()),
-    t.ne = int(e.lock.size());
-    t.tie_a = s.tie_a.data(), t.tie_b = s.tie_b.data(), t.tie_axis = s.tie_axis.data();
-    t.coupling_dof = coupling_dof.data(), t.coupling_q = coupling_q.data();
-    t.item = e.item.data(), t.item_row = e.item_row.data(), t.lock = e.lock.data(), t.shown_row = e.shown_row.data();
-    t.item_list_adr = e.item_list_adr.data(), t.item_list = e.item_list.data(), t.item_sign = e.item_sign.data(),
-    t.item_J = e.item_J.data();
-    t.dof_item_adr = e.dof_item_adr.data(), t.dof_item = e.dof_item.data();
-    t.diag_adr = e.diag_adr.data(), t.fill_adr = e.fill_adr.data(), t.fill_item = e.fill_item.data();
-    t.fill_block = e.fill_block.data(), t.update_adr = e.update_adr.data(), t.update = e.update.data();
+  std::map<std::string, std::vector<int>> tables() const {
+    std::map<std::string, std::vector<int>> all;
+#define CS_SET(name, from) all[#name] = from;
+    CS_TABLES(CS_SET)
+#undef CS_SET
+    return all;
   }
 };
 

@@ -17,10 +17,32 @@
 
 #ifdef __CUDACC__
 #define CS_FN __host__ __device__ __forceinline__  // small algebra, always inlined
-#define CS_OP __host__ __device__ inline           // a whole op
+#ifdef CS_INLINE                                   // measured on a quadruped: adjoints gain a quarter, steps lose a third
+#define CS_OP __host__ __device__ __forceinline__  // a whole op
 #else
+#define CS_OP __host__ __device__ inline
+#endif
+#define CS_COLD __host__ __device__ __noinline__  // what few worlds ever need
+#define CS_TABLE static __device__ const          // integers of a model
+#else
+#define CS_COLD inline
+#define CS_TABLE static const
 #define CS_FN inline __attribute__((always_inline))
 #define CS_OP inline
+#endif
+
+// CS_IF(Tree, t, ne): if (t.ne). In kernels that are compiled for one model (CS_MODEL), where it is a constant, what the model does not have is not
+// even compiled
+#ifdef CS_MODEL
+#define CS_IF(Type, x, field) if constexpr (Type::field != 0)
+#else
+#define CS_IF(Type, x, field) if (x.field)
+#endif
+// CS_FOR: a loop over something that a model has a fixed number of; unrolled where that is small and known at compile time
+#ifdef CS_FIXED_ROWS
+#define CS_FOR _Pragma("unroll") for
+#else
+#define CS_FOR for
 #endif
 
 // Fused multiply-add where the hardware has it. Scalars and packs follow the same switch, so that a lane and a scalar

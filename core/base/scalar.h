@@ -3,7 +3,9 @@
 //   fma(a, b, c) = a b + c,  fnma(a, b, c) = c - a b,  sqrt, select(mask, a, b), finite(x)
 //   ElementOf<T>: the number inside (float or double);  lanes<T>: how many worlds a T carries
 #pragma once
+#ifndef __CUDACC_RTC__  // which has them built in
 #include <cmath>
+#endif
 
 #include "config.h"
 
@@ -16,7 +18,10 @@ template <class T> struct ScalarTraits {
 template <class T> using ElementOf = typename ScalarTraits<T>::Element;
 template <class T> constexpr int lanes = ScalarTraits<T>::lanes;
 
-#if CS_FUSED
+#if defined(__CUDA_ARCH__)
+CS_FN double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+CS_FN float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+#elif CS_FUSED
 CS_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 CS_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else

@@ -50,8 +50,17 @@ CS_FN int shape_points(int shape) {
 CS_FN bool shape_flat(int shape) { return shape == kRectangle || shape == kPolygon; }
 // no adjoint: integers.   round: a sphere or a capsule
 CS_FN bool shape_round(int shape) { return shape == kSphere || shape == kCapsule; }
-// no adjoint: integers.   whether features of a pair are chosen lane by lane (a: the plane or field, if there is one)
-CS_FN bool pair_chosen(int a, int b) { return a == kPlane ? shape_points(b) == 0 : !(shape_round(a) && shape_round(b)); }
+// How two shapes touch, in bits for what a model has: round ones, points on a plane; and with features that are chosen lane by lane a solid on a
+// plane, anything on a field, two solids
+enum PairKind : int { kRoundPair = 1, kPointsOnPlane = 2, kSolidOnPlane = 4, kOnField = 8, kTwoSolids = 16 };
+constexpr int kChosenPair = kSolidOnPlane | kOnField | kTwoSolids;
+// no adjoint: integers.   of two shapes (a: the plane or field, if there is one)
+CS_FN int pair_kind(int a, int b) {
+  if (a == kPlane) return shape_points(b) ? kPointsOnPlane : kSolidOnPlane;
+  return a == kField ? kOnField : shape_round(a) && shape_round(b) ? kRoundPair : kTwoSolids;
+}
+// no adjoint: integers
+CS_FN bool pair_chosen(int a, int b) { return pair_kind(a, b) & kChosenPair; }
 // no adjoint: integers.   points in which a pair may touch
 CS_FN int pair_points(int a, int b) {
   if (pair_chosen(a, b)) return a == kField ? kFieldPoints : shape_flat(a) || shape_flat(b) ? kFlatManifold : kManifold;
@@ -72,6 +81,9 @@ enum TieAxis : int { kNoAxis = 0, kHingeAxis = 1, kSlideAxis = 2 };
 // How the coefficients of two shapes become one
 enum PairRule : int { kGeometric = 0, kMaximum = 1, kMinimum = 2, kMean = 3, kProduct = 4 };
 
+#ifdef CS_MODEL
+#include CS_MODEL  // the Tree of one model: the same names, as constants (costate/_native/cuda)
+#else
 struct Tree {
   int nb, nq, nv, nu;     // bodies, position coordinates, degrees of freedom, actuators
   int planar;             // 1: all motion is in the world's plane z = 0, and friction has one direction
@@ -125,6 +137,7 @@ struct Tree {
   const int *pair_a, *pair_b;  // [np] shapes: a the plane or field where there is one. Normals point from a to b
   const int* pair_first;       // [np + 1] first candidate, as users count them
   const int* pair_group;       // [np]
+  int pair_kinds;              // PairKind of all pairs
   const int* pair_dim;         // [np] condim: 1 without friction, 3 with, 4 also against turning, 6 also against rolling
   int turns;                   // rows against turning of every contact: 0, 1 or 3 (ops/turn_rows.h)
   const int *partner_adr,
@@ -167,14 +180,21 @@ struct Tree {
   const int* update_adr;  // [n_item + 1] first entry: where eliminating i changes the rest
   const int* update;      // first numbers of blocks (j, k), for all j >= k in column i, row by row
 };
+#endif
 
+// no adjoint: integers.   how pair p touches; none of the others where the model has one kind only
+CS_FN int pair_kind(const Tree& t, int p) {
+  return t.pair_kinds & pair_kind(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]);
+}
+// no adjoint: integers
+CS_FN bool pair_chosen(const Tree& t, int p) { return pair_kind(t, p) & kChosenPair; }
 // no adjoint: integers.   rows of the joints, and all rows that a pack of worlds may have
 CS_FN int joint_rows(const Tree& t) { return t.n_dry + t.n_row_motor + t.n_limit; }
 // no adjoint: integers.   dofs, followed by equality rows: what the halves of a row extend over (ops/equality.h)
 CS_FN int n_halves(const Tree& t) { return t.nv + t.ne; }
 // no adjoint: integers.   rows of a contact: the normal and one or two tangents
 CS_FN int contact_width(const Tree& t) { return t.planar ? 2 : 3; }
-// no adjoint: integers
-CS_FN int max_rows(const Tree& t) { return joint_rows(t) + (contact_width(t) + t.turns) * t.max_slots; }
+// no adjoint: integers.   of a world or pack with so many contact slots
+CS_FN int max_rows(const Tree& t, int slots) { return joint_rows(t) + (contact_width(t) + t.turns) * slots; }
 
 }  // namespace costate

@@ -10,12 +10,22 @@ constexpr int kMaxSides = 32;
 enum Method : int { kRounds = 0, kInterior = 1 };
 
 struct Options {
+  // what code is needed: constants where it is compiled for one simulator
+#ifdef CS_MODEL
+  static constexpr int method = CS_METHOD, half_solved = CS_HALF_SOLVED, impacts = CS_IMPACTS, project = CS_PROJECT,
+                       sides = CS_SIDES, exact = CS_EXACT;
+#else
+  int method;       // Method
+  int half_solved;  // sweeps without the matrix A; -1: chosen by the model
+  int impacts;      // at most so many impacts within a step split it (ops/impact.h); 0: none does
+  int project;      // Newton steps that put a step's end back on its equality constraints
+  int sides;        // of friction: a disc (0), an interval (2, in planar models), or a polygon with so many edges
+  int exact;        // the adjoint of the iterations as run, in every world; else only where a world is not solved
+#endif
   // solver
-  int method;        // Method
   int iterations;    // sweeps at most, or steps of the interior point
   int polish;        // Newton steps after every kRound sweeps
   double tolerance;  // natural residual under which a world is solved, m/s
-  int half_solved;   // sweeps without the matrix A; -1: chosen by the model
   // rows
   double margin;             // gap below which a contact has rows, m
   double recovery;           // share of a penetration that one step removes
@@ -23,14 +33,9 @@ struct Options {
   double bounce_speed;       // slower hits do not bounce, m/s
   double relative_softness;  // least R of a row, over the lightness of what it moves
   double absolute_softness;  // 1/kg
-  int impacts;               // at most so many impacts within a step split it (ops/impact.h); 0: none does
-  int project;               // Newton steps that put a step's end back on its equality constraints
-  // friction: a disc (0 sides), an interval (2, in planar models), or a polygon with `sides` edges: outward normals, distance and half length of an edge on a unit disc
-  int sides;
+  // of polygons: distance and half length of an edge on a unit disc, outward normals
   double apothem, half_edge;
   double normal_x[kMaxSides], normal_y[kMaxSides];
-  // gradient
-  int exact;  // the adjoint of the iterations as run, in every world; else only where a world is not solved
 };
 
 }  // namespace costate

@@ -1,12 +1,14 @@
 // Rows: the contacts and joint rows of one step, in slots, and what their solver computes. RowBars: the same for the adjoint.
 //
-// A block is one joint row (1 row), one contact (3 rows: normal and two tangents; in planar models 2), or one row against turning of a contact. Blocks stand in slots: slot k of a lane
-// holds that lane's k-th active item of a group, so a pack has as many slots as its fullest lane. Blocks that share a tree, directly or
-// through others, form an island; its rows are contiguous and couple through one dense matrix A.
+// A block is one joint row (1 row), one contact (3 rows: normal and two tangents; in planar models 2), or one row against turning
+// of a contact. Blocks stand in slots: slot k of a lane holds that lane's k-th active item of a group, so a pack has as many slots
+// as its fullest lane. Blocks that share a tree, directly or through others, form an island; its rows are contiguous and couple
+// through one dense matrix A.
 #pragma once
 #include "equality.h"
 #include "feature.h"
 #include "interior.h"
+#include "layout.h"
 #include "options.h"
 
 CS_BEGIN
@@ -28,7 +30,7 @@ template <class T> struct Status {
   T impacts;        // that split the step
 };
 
-template <class T> struct Rows {
+template <class T> struct Rows : Layout {
   int width;  // rows of a contact
   // shapes, and what bounds them in the world
   Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
@@ -39,7 +41,6 @@ template <class T> struct Rows {
   int* order;               // [ns] the same
   // pairs that may be near each other in some lane, and the points in which they may touch: candidates
   int *near, *near_bits;         // [max_near] pair; lanes in which it is near                                  by near_pairs
-  int *cand_pair, *cand_point;   // [max_cand] pair, and which of its points                                    by collide
   Feature* feature;              // [max_cand, lanes] where features are chosen                                 by collide
   T* gap;                        // [max_cand] phi, m                                                           by collide
   Mat3<T>* frame;                // [max_cand] rows: normal a -> b, two tangents                                by collide
@@ -48,23 +49,11 @@ template <class T> struct Rows {
   T *mu, *e, *soft, *lightness;  // [max_cand] coefficients of the pair; 1/m of both bodies                   by collide
   T* distance;                   // [n_limit] to the nearer limit                                             by limits
   Vec3<T>* limit_J;              // [n_limit] its derivative by the joint's dofs                              by limits
-  // slots and blocks
-  int*
-      count;  // [8] blocks, rows, islands, whether K holds the factor of the solution, contact slots, near pairs, candidates, overflow
-  int *touch, *limit;     // [max_slots, lanes], [n_limit, lanes] item in a slot, -1 none                     by slots
-  int* fixed;             // [n_dry + n_row_motor, lanes] the same                                           by slots
-  int *kind, *first_row;  // [blocks + 1] BlockKind, first row                                               by slots
-  int** item;             // [blocks] its slot: one item per lane                                            by slots
-  int *over, *axis;       // [blocks] of a row against turning its contact's block, and its axis              by slots
-  int* same;              // [blocks] the item that all lanes with one share, -1 if they differ              by slots
-  // columns of a block's rows: the dofs that can move it, in order; behind them nv + r for equality rows r that such a move reaches
-  int *list_n, *col_n;   // [blocks] dofs, columns                                                          by slots
-  int *col_adr, *col;    // [blocks + 1], [max_cols] first column; those                                    by slots
-  int *J_adr, *Y_adr;    // [blocks + 1] first number of J; of Y and W                                       by slots
-  int *reach_n, *reach;  // [blocks], [blocks, n_item] items of those equality rows                          by slots
-  int *island_block, *island_A, *island_singles;  // [islands + 1] first block, first number of A; joint rows   by slots
-  int* mark;                                      // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
-  int *used, *limited;  // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
+  // slots and blocks: see Layout
+  int *over, *axis;      // [blocks] of a row against turning its contact's block, and its axis               by slots
+  int *reach_n, *reach;  // [blocks], [blocks, n_item] items whose equality rows are among the columns        by slots
+  int* mark;             // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
+  int *used, *limited;   // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
   // rows
   T* valid;           // [blocks] 1 where the lane has an item                           by rows
   Vec3<T>*x_a, *x_b;  // [blocks] contact point from the origins of both trees           by rows
@@ -160,21 +149,19 @@ CS_FN int place(const Span& s, int d) {
   return k;
 }
 
-// no adjoint: integers.   blocks, columns of a row, numbers of A, events that a pack may have
-CS_FN int max_blocks(const Tree& t) { return joint_rows(t) + (1 + t.turns) * t.max_slots; }
+// no adjoint: integers.   contact slots that so many worlds can fill; blocks, columns of a row, numbers of A, events that they may have
+CS_FN int max_slots(const Tree& t, int lanes) {
+  return t.max_slots > lanes * t.max_contacts ? lanes * t.max_contacts : t.max_slots;
+}
+// no adjoint: integers
+CS_FN int max_blocks(const Tree& t, int slots) { return joint_rows(t) + (1 + t.turns) * slots; }
 // no adjoint: integers
 CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv ? t.max_list * lanes : t.nv; }
 // no adjoint: integers
-CS_FN int max_A(const Tree& t) { return t.large ? 9 * max_blocks(t) : max_rows(t) * max_rows(t); }
+CS_FN int max_A(const Tree& t, int slots) { return t.large ? 9 * max_blocks(t, slots) : max_rows(t, slots) * max_rows(t, slots); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
   return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
-}
-
-// no adjoint: integers.   the same tree with no more slots than `lanes` worlds can fill
-CS_FN Tree filled(Tree t, int lanes) {
-  if (t.max_slots > lanes * t.max_contacts) t.max_slots = lanes * t.max_contacts;
-  return t;
 }
 
 // no adjoint: memory.   of shapes, pairs and candidates
@@ -183,32 +170,25 @@ template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) 
   r.shape_p = m.template take<Vec3<T>>(t.ns), r.shape_R = m.template take<Mat3<T>>(t.ns);
   r.bound_p = m.template take<Vec3<T>>(t.ns), r.bound = m.template take<Vec3<T>>(t.ns), r.grow = m.template take<T>(t.ns);
   r.low = m.template take<T>(t.ns), r.order = m.template take<int>(t.ns), r.near = m.template take<int>(t.max_near);
-  r.near_bits = m.template take<int>(t.max_near), r.cand_pair = m.template take<int>(n);
-  r.cand_point = m.template take<int>(n), r.feature = m.template take<Feature>(n * L);
+  r.near_bits = m.template take<int>(t.max_near);
+  r.feature = m.template take<Feature>(t.pair_kinds & kChosenPair ? n * L : 0);
   r.gap = m.template take<T>(n), r.frame = m.template take<Mat3<T>>(n), r.point = m.template take<Vec3<T>>(n);
   r.shift = m.template take<Vec3<T>>(n), r.mu = m.template take<T>(n), r.e = m.template take<T>(n);
   r.soft = m.template take<T>(n), r.lightness = m.template take<T>(n), r.used = m.template take<int>(n);
-  r.count = m.template take<int>(8);
+  candidates_map(t, r, m);
 }
 
 // no adjoint: memory.   keep: also what the adjoint of the iterations needs
-template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, bool keep, Arena<T>& m) {
+template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool keep, Arena<T>& m) {
   Rows<T> r;
-  const Tree t = filled(any, lanes<T>);
   r.width = contact_width(t);
-  int nb = max_blocks(t), n = max_rows(t), L = lanes<T>, events = keep ? max_events(o) : 0, list = max_list(t, L);
+  int L = lanes<T>, slots = max_slots(t, L), nb = max_blocks(t, slots), n = max_rows(t, slots);
+  int numbers = max_A(t, slots), events = keep ? max_events(o) : 0, list = max_list(t, L);
   touch_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit), r.limit_J = m.template take<Vec3<T>>(t.n_limit);
-  r.touch = m.template take<int>(t.max_slots * L);
-  r.limit = m.template take<int>(t.n_limit * L), r.fixed = m.template take<int>((t.n_dry + t.n_row_motor) * L);
-  r.kind = m.template take<int>(nb + 1), r.first_row = m.template take<int>(nb + 1), r.item = m.template take<int*>(nb);
+  layout_map(t, slots, nb, list, r, m);
   r.over = m.template take<int>(t.turns ? nb : 0), r.axis = m.template take<int>(t.turns ? nb : 0);
-  r.same = m.template take<int>(nb), r.list_n = m.template take<int>(nb), r.col_n = m.template take<int>(nb);
-  r.col_adr = m.template take<int>(nb + 1), r.col = m.template take<int>(nb * (list + t.ne));
-  r.J_adr = m.template take<int>(nb + 1), r.Y_adr = m.template take<int>(nb + 1);
   r.reach_n = m.template take<int>(nb), r.reach = m.template take<int>(nb * t.n_item);
-  r.island_block = m.template take<int>(nb + 1), r.island_A = m.template take<int>(nb + 1);
-  r.island_singles = m.template take<int>(nb + 1);
   r.mark = m.template take<int>(2 * n_halves(t) + 2 * t.nb + t.n_item + 3 * nb);
   r.valid = m.template take<T>(nb), r.x_a = m.template take<Vec3<T>>(nb), r.x_b = m.template take<Vec3<T>>(nb);
   r.C = m.template take<Mat3<T>>(nb), r.block_mu = m.template take<T>(nb), r.t_gap = m.template take<T>(nb);
@@ -221,7 +201,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& any, const Options& o, boo
   r.rho = m.template take<T>(n), r.lam = m.template take<T>(n), r.y = m.template take<T>(n), r.delta = m.template take<T>(n);
   r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n);
   r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.limited = m.template take<int>(t.n_limit);
-  r.A = m.template take<T>(max_A(t)), r.K = m.template take<T>(t.large ? 0 : max_A(t));
+  r.A = m.template take<T>(numbers), r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
   if (!keep) r.history = nullptr;
@@ -245,18 +225,17 @@ template <class T> CS_FN void touch_bars_map(const Tree& t, RowBars<T>& r, Arena
 }
 
 // no adjoint: memory
-template <class T> CS_FN RowBars<T> row_bars_map(const Tree& any, const Options& o, Arena<T>& m) {
+template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, const Options& o, Arena<T>& m) {
   RowBars<T> r;
-  const Tree t = filled(any, lanes<T>);
-  int n = max_rows(t), list = max_list(t, lanes<T>);
+  int slots = max_slots(t, lanes<T>), nb = max_blocks(t, slots), n = max_rows(t, slots), list = max_list(t, lanes<T>);
   touch_bars_map(t, r, m);
   r.distance = m.template take<T>(t.n_limit);
   r.limit_J = m.template take<Vec3<T>>(t.n_limit), r.lam = m.template take<T>(n), r.w = m.template take<T>(n);
   r.z = m.template take<T>(n), r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n),
   r.hi = m.template take<T>(n);
-  r.block_mu = m.template take<T>(max_blocks(t)), r.w_else = m.template take<T>(n), r.lo_else = m.template take<T>(n),
-  r.hi_else = m.template take<T>(n), r.mu_else = m.template take<T>(max_blocks(t)),
-  r.impulse = m.template take<Vec3<T>>(max_blocks(t)), r.A = m.template take<T>(max_A(t)), r.rho = m.template take<T>(n);
+  r.block_mu = m.template take<T>(nb), r.w_else = m.template take<T>(n), r.lo_else = m.template take<T>(n),
+  r.hi_else = m.template take<T>(n), r.mu_else = m.template take<T>(nb), r.impulse = m.template take<Vec3<T>>(nb),
+  r.A = m.template take<T>(max_A(t, slots)), r.rho = m.template take<T>(n);
   r.J = m.template take<T>(n * list), r.X = m.template take<T>(t.large ? 0 : n * t.nv), r.Lambda = m.template take<T>(n * t.ne);
   r.W = m.template take<T>(t.large ? n * list : 0);
   int jumps = o.impacts ? t.nv : 0;

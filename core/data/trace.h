@@ -4,7 +4,9 @@
 // Frames: everything is in world axes; positions and spatial vectors are about the tree's root body (its `origin`), so
 // that float32 stays accurate far from the world's origin.
 #pragma once
+#ifndef __CUDACC_RTC__
 #include <cstddef>
+#endif
 
 #include "../math/spatial.h"
 #include "params.h"

@@ -35,13 +35,17 @@ CS_FN void control_adj(const Tree& t, const Params<T>& th, const T* u, int k, T 
 // no adjoint: integers.   is actuator k a row?
 CS_FN bool is_row(const Tree& t, int k) { return t.motor_tie[k] >= 0 || (t.actuator[k] != kMotor && t.bound[k] >= 0); }
 
-// no adjoint: a part of actuate and actuate_adj.   f of a spring, damper or general actuator at v+ = 0 and q+ = q
-template <class T> CS_FN T spring_force(const Tree& t, const Params<T>& th, const T* q, int k, T c) {
-  int i = t.general[k], x = t.motor_q[k];
-  if (t.actuator[k] == kPosition) return th.kp[k] * fnma(th.gear[k], q[x], c);
+// no adjoint: undone in actuate_adj and motor_row_adj.   f of a spring, damper or general actuator at v+ = 0 and q+ = q.   x: coordinate of its joint,
+// zero where there is none
+template <class T> CS_FN T spring_force(const Tree& t, const Params<T>& th, T x, int k, T c) {
+  int i = t.general[k];
+  if (t.actuator[k] == kPosition) return th.kp[k] * fnma(th.gear[k], x, c);
   if (i < 0) return th.kd[k] * c;
-  T f = fma(th.control_gain[i], c, th.control_bias[i]);
-  return x < 0 ? f : fnma(th.kp[k] * th.gear[k], q[x], f);
+  return fma(th.control_gain[i], c, fnma(th.kp[k] * th.gear[k], x, th.control_bias[i]));
+}
+// no adjoint: reads
+template <class T> CS_FN T motor_coordinate(const Tree& t, const T* q, int k) {
+  return t.motor_q[k] < 0 ? T(0) : q[t.motor_q[k]];
 }
 
 template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, T* tau, T* D) {
@@ -53,7 +57,7 @@ template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const 
     if (t.actuator[k] == kMotor) {
       if (i >= 0) f = min(max(c, th.force_lower[i]), th.force_upper[i]);
     } else {
-      f = spring_force(t, th, q, k, c);
+      f = spring_force(t, th, motor_coordinate(t, q, k), k, c);
       D[d] = fma(g * g, fma(h, th.kp[k], th.kd[k]), D[d]);
     }
     tau[d] = fma(g, f, tau[d]);
@@ -110,7 +114,7 @@ template <class T> CS_OP void actuate_adj(const Tree& t, const Params<T>& th, co
       }
       control_adj(t, th, u, k, f_bar, th_bar, u_bar);
     } else {
-      f = spring_force(t, th, q, k, c);
+      f = spring_force(t, th, motor_coordinate(t, q, k), k, c);
       servo_adj(t, th, q, u, h, k, f_bar, D_bar[d], th_bar, q_bar, u_bar, h_bar, g_bar);
     }
     if (th_bar.gear) th_bar.gear[k] += fma(f, tau_bar[d], g_bar);

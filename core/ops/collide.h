@@ -62,7 +62,7 @@ template <class T> CS_FN void segment_adj(const Tree& t, const Params<T>& th, co
 // touch: point k of pair p, of shapes in packs: round ones, and those whose points touch a plane
 template <class T> CS_FN Touch<T> touch(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int k, Vec3<T> shift) {
   int a = t.pair_a[p], b = t.pair_b[p];
-  if (t.shape_type[a] == kPlane)
+  if (pair_kind(t, p) == kPointsOnPlane)
     return point_plane(rw.shape_p[a] + shift, rw.shape_R[a], shape_point(t, th, rw, b, k), shape_radius(t, th, b),
                        shape_spread<T>(t, b));
   return segments(segment(t, th, rw, a, shift), segment(t, th, rw, b, zero3<T>()), k);
@@ -71,7 +71,7 @@ template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, cons
                                         const Touch<T>& y, const Touch<T>& y_bar, const RowBars<T>& rb, const Params<T>& th_bar) {
   int a = t.pair_a[p], b = t.pair_b[p];
   T zero = T(0);
-  if (t.shape_type[a] == kPlane) {
+  if (pair_kind(t, p) == kPointsOnPlane) {
     Vec3<T> x = shape_point(t, th, rw, b, k), x_bar = zero3<T>();
     Force<T> F = zero_force<T>();
     T r = shape_radius(t, th, b), r_bar = zero;
@@ -87,6 +87,16 @@ template <class T> CS_FN void touch_adj(const Tree& t, const Params<T>& th, cons
   segment_adj(t, th, rw, b, b_bar, rb, th_bar);
 }
 
+// no adjoint: calls pair_rule.   coefficients of candidate c, a point of pair p
+template <class T> CS_FN void coefficients(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int c) {
+  int a = t.pair_a[p], b = t.pair_b[p];
+  rw.mu[c] = t.pair_dim[p] < 3 ? T(0) : pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
+  rw.e[c] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
+  rw.soft[c] = th.softness[a] + th.softness[b];
+  rw.lightness[c] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
+}
+
+#ifndef CS_FIXED_ROWS
 // no adjoint: memory and integers.   a new candidate, the k-th point of pair p; false: there is no room
 template <class T> CS_FN bool new_candidate(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int p, int k) {
   int c = rw.count[6];
@@ -100,17 +110,14 @@ template <class T> CS_FN bool new_candidate(const Tree& t, const Trace<T>& tr, c
 template <class T>
 CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int p, int bits, T reach) {
   int a = t.pair_a[p], b = t.pair_b[p], first = rw.count[6], points = pair_points(t.shape_type[a], t.shape_type[b]);
-  bool chosen = pair_chosen(t.shape_type[a], t.shape_type[b]);
+  bool chosen = pair_chosen(t, p);
   if (chosen) points = choose(t, th, rw, p, bits, offset(t, tr, a, t.shape_body[b]), reach, t.max_cand - first);
-  for (int k = 0; k < points; k++) {
+  CS_FOR (int k = 0; k < points; k++) {
     if (!new_candidate(t, tr, rw, p, k)) return;
     int c = first + k;
     Touch<T> y = chosen ? chosen_touch(t, th, rw, c) : touch(t, th, rw, p, k, rw.shift[c]);
     rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
-    rw.mu[c] = t.pair_dim[p] < 3 ? T(0) : pair_rule(t.friction_rule, th.friction[a], th.friction[b]);
-    rw.e[c] = pair_rule(t.restitution_rule, th.restitution[a], th.restitution[b]);
-    rw.soft[c] = th.softness[a] + th.softness[b];
-    rw.lightness[c] = pair_lightness(th, t.shape_body[a], t.shape_body[b], false);
+    coefficients(t, th, rw, p, c);
   }
 }
 
@@ -118,19 +125,33 @@ template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const 
                                       const RowInputs<T>& in, const Options& o) {
   near_pairs(t, th, tr, rw, in, o);
   rw.count[6] = 0;
-  for (int i = 0; i < rw.count[5]; i++) {
+  CS_FOR (int i = 0; i < rw.count[5]; i++) {
     int p = rw.near[i];
     collide_pair(t, th, tr, rw, p, rw.near_bits[i], rw.grow[t.pair_a[p]] + rw.grow[t.pair_b[p]]);
   }
 }
+#else
+// few pairs, all of which are looked at
+template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                      const RowInputs<T>&, const Options&) {
+  CS_FOR (int c = 0; c < t.nk; c++) {
+    int p = rw.cand_pair[c];
+    rw.shift[c] = offset(t, tr, t.pair_a[p], t.shape_body[t.pair_b[p]]);
+    Touch<T> y = touch(t, th, rw, p, rw.cand_point[c], rw.shift[c]);
+    rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
+    coefficients(t, th, rw, p, c);
+  }
+  rw.count[7] = 0;
+}
+#endif
 // adjoint: candidates without rows in any lane have no bars (`used`, by contact_slots) and cost nothing
 template <class T>
 CS_OP void collide_adj(const Tree& t, const Params<T>& th, const Rows<T>& rw, const RowBars<T>& rb, const Params<T>& th_bar) {
-  for (int c = 0; c < rw.count[6]; c++) {
+  CS_FOR (int c = 0; c < rw.count[6]; c++) {
     if (!rw.used[c]) continue;
     int p = rw.cand_pair[c], a = t.pair_a[p], b = t.pair_b[p];
     Touch<T> y = {rw.gap[c], rw.frame[c], rw.point[c]}, y_bar = {rb.gap[c], rb.frame[c], rb.point[c]};
-    if (pair_chosen(t.shape_type[a], t.shape_type[b]))
+    if (pair_chosen(t, p))
       chosen_touch_adj(t, th, rw, c, y, y_bar, rb, th_bar);
     else
       touch_adj(t, th, rw, p, rw.cand_point[c], rw.shift[c], y, y_bar, rb, th_bar);

@@ -16,7 +16,7 @@ CS_BEGIN
 template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) {
   const Equality<T>& e = rw.eq;
   T drift = T(0), missed = T(0);
-  for (int r = 0; r < t.ne; r++) {
+  CS_FOR (int r = 0; r < t.ne; r++) {
     auto hard = !(e.softness[r] > T(0));
     drift = select(hard, max(drift, abs(e.now.phi[r])), drift);
     missed = select(hard, max(missed, abs(e.floor[r] * e.lam[r])), missed);
@@ -26,26 +26,28 @@ template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) 
 
 template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                         const RowInputs<T>& in, const Options& o, T* v_next) {
-  for (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
-  if (t.ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
+  CS_FOR (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
+  CS_IF(Tree, t, ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
   collide(t, th, tr, rw, in, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in, o);
   rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
-  for (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
+  CS_FOR (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
-    turn_rows(t, th, tr, rw, in, o);
+    CS_IF(Tree, t, turns) turn_rows(t, th, tr, rw, in, o);
     delassus(t, tr, rw);
-    t.large ? relax_large(t, rw, o) : o.method == kInterior ? interior(rw, o) : relax(t, rw, o);
+    CS_IF(Tree, t, large) relax_large(t, rw, o);
+    else CS_IF(Options, o, method) interior(rw, o);
+    else relax(t, rw, o);
     T* by = rw.sigma;
-    for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
+    CS_FOR (int d = 0; d < t.nv; d++) rw.mark[d] = d;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
-    for (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
-    for (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
+    CS_FOR (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
+    CS_FOR (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
   }
-  if (o.impacts) find_pushed(t, rw, o);
+  CS_IF(Options, o, impacts) find_pushed(t, rw, o);
   equality_status(t, rw);
 }
 
@@ -81,8 +83,8 @@ CS_OP void answers_adj(const Tree& t, const int* in_island, const T* A, int k, i
 // no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T, with X the response
 // of v to a unit of each row. Where equality rows answer with impulses Lambda:  J_e_bar += sum A~_rs (Lambda_r X_s^T + Lambda_s X_r^T),
 // R_e_bar += sum A~_rs Lambda_r Lambda_s
-template <class T> CS_OP void dense_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const RowBars<T>& rb,
-                                        const Bars<T>& bar, const Params<T>& th_bar) {
+template <class T>
+CS_COLD void dense_adj(const Tree& t, Trace<T> tr, Rows<T> rw, T h, RowBars<T> rb, Bars<T> bar, Params<T> th_bar) {
   int *dofs = rw.mark, *in_island = rw.mark + t.nv, *bodies = in_island + t.nb, n, nd;
   T* x = rb.g;
   for (int s = 0; s < rw.count[2]; s++) {
@@ -129,7 +131,7 @@ template <class T> CS_OP void constrained_solve(const Tree& t, const Trace<T>& t
   equality_J(t, e, x, w);
   equality_solve(t, e, w);
   equality_response(t, tr, e, w, e.x);
-  for (int d = 0; d < t.nv; d++) x[d] -= e.x[d];
+  CS_FOR (int d = 0; d < t.nv; d++) x[d] -= e.x[d];
 }
 
 // no adjoint: a part of constrain_adj and project_adj.   J_bar += lam u^T - w v^T,  R_bar -= w lam  of all equality rows
@@ -170,61 +172,27 @@ template <class T> CS_OP void impacts_adj(const Tree& t, const Trace<T>& tr, con
   equality_bars(t, rb.eq, rw.eq.y, rb.w_jump, u, rb.jump);
 }
 
-// adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set,
-// and what rb.eq holds by the projection. rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
-template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                            const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
-                                            const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
-                                            InputBars<T>& in_bar) {
-  const EqualityBars<T>& eb = rb.eq;
-  for (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
-  if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
-  for (int i = 0; i < rw.count[0]; i++) {
-    Span s = span(rw, i);
-    for (int j = 0; j < s.n; j++) {
-      rb.lam[s.r + j] = row_dot(s, rw.J + s.J + j * s.m, rb.g);
-      if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
-    }
-  }
-  bool dense = rw.count[0] && !t.large && solver_adj(rw, o, rb);
-  if (rw.count[0] && t.large) relax_large_adj(t, rw, o, rb);
-  // s and u
-  for (int i = 0; i < rw.count[0]; i++) {
-    Span s = span(rw, i);
-    for (int j = 0; j < s.n; j++) {
-      T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
-      for (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
-    }
-  }
-  for (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
-  constrained_solve(t, tr, rw, rb.u, eb.w);
-  for (int i = 0; i < t.n_item; i++) {
-    Item it = item_at(t, i);
-    for (int r = 0; r < it.n; r++)
-      for (int k = 0; k < it.m; k++) v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
-  }
-  if (!rw.count[0] && !t.ne) return;
-  for (int b = 0; b < t.nb; b++) rb.h[b] = rb.full[b] = T(0);
-  if (in.split) impacts_adj(t, tr, rw, in, v_next, rb, bar, th_bar);
-  // J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
-  for (int i = 0; i < rw.count[0]; i++) {
+// no adjoint: a part of constrain_adj.   J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
+template <class T> CS_OP void J_bars(const Tree& t, const Rows<T>& rw, const RowInputs<T>& in, const T* v_next,
+                                     const RowBars<T>& rb, const InputBars<T>& in_bar) {
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
     T Jl_u = T(0);
-    for (int j = 0; j < s.n; j++) {
+    CS_FOR (int j = 0; j < s.n; j++) {
       const T* J = rw.J + s.J + j * s.m;
       T *J_bar = rb.J + s.J + j * s.m, w = rb.w[s.r + j], lam = rw.lam[s.r + j];
       bool normal = rw.kind[i] == kContactRows && j == 0;
       T wv = normal ? w * rw.t_v[i] : in.split ? w * rw.impact[i] : T(0), Ju = T(0);
-      for (int k = 0; k < s.m; k++) {
+      CS_FOR (int k = 0; k < s.m; k++) {
         int d = s.col[k];
         // large models have a part of J_bar from their sweeps already
         J_bar[k] = fnma(w, v_next[d], t.large ? fma(lam, rb.u[d], J_bar[k]) : lam * rb.u[d]);
         Ju = fma(J[k], rb.u[d], Ju);
       }
       // an impact has y = J (jump + v): its rows know the jump alone
-      for (int k = 0; k < s.m && in.split; k++)
+      CS_FOR (int k = 0; k < s.m && in.split; k++)
         J_bar[k] += fma(lam, rb.u_jump[s.col[k]], w * rw.impact[i] * (v_next[s.col[k]] - rb.jump[s.col[k]]));
-      for (int k = 0; k < s.m && (normal || in.split); k++) {
+      CS_FOR (int k = 0; k < s.m && (normal || in.split); k++) {
         J_bar[k] = fnma(wv, in.v[s.col[k]], J_bar[k]);
         in_bar.v[s.col[k]] = fnma(wv, J[k], in_bar.v[s.col[k]]);
       }
@@ -232,18 +200,65 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
     }
     add_to_tree(t, rw, i, -Jl_u / in.h, rb.h);
   }
-  if (t.ne) {
+}
+
+// adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set,
+// and what rb.eq holds by the projection. rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
+template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                            const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
+                                            const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
+                                            InputBars<T>& in_bar) {
+  const EqualityBars<T>& eb = rb.eq;
+  CS_FOR (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
+  if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    CS_FOR (int j = 0; j < s.n; j++) {
+      rb.lam[s.r + j] = row_dot(s, rw.J + s.J + j * s.m, rb.g);
+      if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
+    }
+  }
+  bool dense = false;
+  if (rw.count[0]) {
+    CS_IF(Tree, t, large) relax_large_adj(t, rw, o, rb);
+    else dense = solver_adj(rw, o, rb);
+  }
+  // s and u
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+    Span s = span(rw, i);
+    CS_FOR (int j = 0; j < s.n; j++) {
+      T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
+      CS_FOR (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+    }
+  }
+  CS_FOR (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
+  constrained_solve(t, tr, rw, rb.u, eb.w);
+  CS_FOR (int i = 0; i < t.n_item; i++) {
+    Item it = item_at(t, i);
+    CS_FOR (int r = 0; r < it.n; r++)
+      CS_FOR (int k = 0; k < it.m; k++)
+        v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
+  }
+  if (!rw.count[0] && !t.ne) return;
+  CS_FOR (int b = 0; b < t.nb; b++) rb.h[b] = rb.full[b] = T(0);
+  CS_IF(Options, o, impacts) {
+    if (in.split) impacts_adj(t, tr, rw, in, v_next, rb, bar, th_bar);
+  }
+  J_bars(t, rw, in, v_next, rb, in_bar);
+  CS_IF(Tree, t, ne) {
     equality_bars(t, eb, rw.eq.lam, eb.w, rb.u, v_next);
     equality_J(t, rw.eq, rb.u, rw.eq.y);
-    for (int r = 0; r < t.ne; r++) in_bar.h = fnma(rw.eq.lam[r] / in.h, rw.eq.y[r], in_bar.h);
+    CS_FOR (int r = 0; r < t.ne; r++) in_bar.h = fnma(rw.eq.lam[r] / in.h, rw.eq.y[r], in_bar.h);
   }
   if (dense) dense_adj(t, tr, rw, in.h, rb, bar, th_bar);
-  if (rw.count[0] && t.large) large_adj(t, tr, rw, in.h, rb, bar, th_bar);
+  CS_IF(Tree, t, large) {
+    if (rw.count[0]) large_adj(t, tr, rw, in.h, rb, bar, th_bar);
+  }
   row_bars_clear(t, rw, rb);
-  turn_rows_adj(t, th, tr, rw, o, rb, bar, th_bar);
+  CS_IF(Tree, t, turns) turn_rows_adj(t, th, tr, rw, o, rb, bar, th_bar);
   rows_adj(t, th, tr, rw, in, o, rb, bar, th_bar, in_bar.u);
-  for (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b], in_bar.full += rb.full[b];
-  if (t.ne) {
+  CS_FOR (int b = 0; b < t.nb; b++) in_bar.h += rb.h[b], in_bar.full += rb.full[b];
+  CS_IF(Tree, t, ne) {
     equality_adj(t, th, tr, rw.eq, in.h, in.full, o, eb, bar, th_bar, in_bar.h, in_bar.full);
     ties_adj(t, th, tr, rw.eq.now, eb.frame, bar, th_bar);
   }

@@ -17,17 +17,17 @@ template <int N, class T> CS_OP void half_solve(const Tree& t, const Trace<T>& t
   const int* list = s.col;
   int m = s.m;
   bool chain = t.dof_depth[list[m - 1]] == m - 1;
-  for (int k = m - 1; k >= 0; k--) {
+  CS_FOR (int k = m - 1; k >= 0; k--) {
     int d = list[k], depth = t.dof_depth[d];
     T y[N];
-    for (int j = 0; j < N; j++) y[j] = J[j * m + k];
-    for (int c = k + 1; c < m; c++) {
+    CS_FOR (int j = 0; j < N; j++) y[j] = J[j * m + k];
+    CS_FOR (int c = k + 1; c < m; c++) {
       int e = list[c];
       if (!chain && (t.dof_depth[e] <= depth || t.row_dof[t.row_adr[e] + depth] != d)) continue;
       T L = tr.L[t.row_adr[e] + depth];
-      for (int j = 0; j < N; j++) y[j] = fnma(L, Y[j * s.s + c], y[j]);
+      CS_FOR (int j = 0; j < N; j++) y[j] = fnma(L, Y[j * s.s + c], y[j]);
     }
-    for (int j = 0; j < N; j++) Y[j * s.s + k] = y[j], W[j * s.s + k] = y[j] * tr.D_inv[d];
+    CS_FOR (int j = 0; j < N; j++) Y[j * s.s + k] = y[j], W[j * s.s + k] = y[j] * tr.D_inv[d];
   }
 }
 
@@ -35,13 +35,13 @@ template <int N, class T> CS_OP void half_solve(const Tree& t, const Trace<T>& t
 template <int N, class T> CS_OP void other_half(const Tree& t, const Trace<T>& tr, const Span& s, T* W) {
   const int* list = s.col;
   bool chain = t.dof_depth[list[s.m - 1]] == s.m - 1;
-  for (int k = 0; k < s.m; k++) {
+  CS_FOR (int k = 0; k < s.m; k++) {
     int d = list[k];
-    for (int c = 0; c < k; c++) {
+    CS_FOR (int c = 0; c < k; c++) {
       int e = list[c], depth = t.dof_depth[e];
       if (!chain && (depth >= t.dof_depth[d] || t.row_dof[t.row_adr[d] + depth] != e)) continue;
       T L = tr.L[t.row_adr[d] + depth];
-      for (int j = 0; j < N; j++) W[j * s.s + k] = fnma(L, W[j * s.s + c], W[j * s.s + k]);
+      CS_FOR (int j = 0; j < N; j++) W[j * s.s + k] = fnma(L, W[j * s.s + c], W[j * s.s + k]);
     }
   }
 }
@@ -52,9 +52,9 @@ template <int N, class T> CS_OP void equality_halves(const Tree& t, const Rows<T
   Span s = span(rw, i);
   const int* reach = rw.reach + i * t.n_item;
   T *Y = rw.Y + s.Y, *W = rw.W + s.Y, *Z = rw.wide;  // N rows of ne numbers
-  for (int k = s.m; k < s.s; k++)
-    for (int v = 0; v < N; v++) Z[v * t.ne + s.col[k] - t.nv] = T(0);
-  for (int k = 0, at = s.m; k < rw.reach_n[i]; k++) {
+  CS_FOR (int k = s.m; k < s.s; k++)
+    CS_FOR (int v = 0; v < N; v++) Z[v * t.ne + s.col[k] - t.nv] = T(0);
+  CS_FOR (int k = 0, at = s.m; k < rw.reach_n[i]; k++) {
     Item it = item_at(t, reach[k]);
     for (int x = 0, y = 0; x < it.m && y < s.m;) {
       if (it.list[x] != s.col[y]) {
@@ -62,14 +62,14 @@ template <int N, class T> CS_OP void equality_halves(const Tree& t, const Rows<T
         continue;
       }
       T w[N];
-      for (int v = 0; v < N; v++) w[v] = W[v * s.s + y];
-      for (int j = 0; j < it.n; j++)
-        for (int v = 0; v < N; v++) Z[v * t.ne + it.row + j] = fma(e.Y[it.J + j * it.m + x], w[v], Z[v * t.ne + it.row + j]);
+      CS_FOR (int v = 0; v < N; v++) w[v] = W[v * s.s + y];
+      CS_FOR (int j = 0; j < it.n; j++)
+        CS_FOR (int v = 0; v < N; v++) Z[v * t.ne + it.row + j] = fma(e.Y[it.J + j * it.m + x], w[v], Z[v * t.ne + it.row + j]);
       x++, y++;
     }
     equality_forward<N>(t, e, reach[k], Z, t.ne);
-    for (int j = it.row; j < it.row + it.n; j++, at++)
-      for (int v = 0; v < N; v++) {
+    CS_FOR (int j = it.row; j < it.row + it.n; j++, at++)
+      CS_FOR (int v = 0; v < N; v++) {
         Y[v * s.s + at] = Z[v * t.ne + j];
         W[v * s.s + at] = -Z[v * t.ne + j] * equality_D_inv(t, e, reach[k], j);
       }
@@ -81,11 +81,11 @@ template <class T> CS_OP void full_halves(const Tree& t, const Trace<T>& tr, con
   Span s = span(rw, i);
   const T* J = rw.J + s.J;
   T *Y = rw.Y + s.Y, *W = rw.W + s.Y, *x = rw.wide;
-  for (int j = 0; j < s.n; j++, J += s.m, Y += s.s, W += s.s) {
-    for (int d = 0; d < t.nv; d++) x[d] = T(0);
-    for (int k = 0; k < s.m; k++) Y[k] = x[s.col[k]] = J[k];
+  CS_FOR (int j = 0; j < s.n; j++, J += s.m, Y += s.s, W += s.s) {
+    CS_FOR (int d = 0; d < t.nv; d++) x[d] = T(0);
+    CS_FOR (int k = 0; k < s.m; k++) Y[k] = x[s.col[k]] = J[k];
     solve(t, tr, x);
-    for (int k = 0; k < s.m; k++) W[k] = x[s.col[k]];
+    CS_FOR (int k = 0; k < s.m; k++) W[k] = x[s.col[k]];
   }
 }
 
@@ -130,7 +130,7 @@ CS_FN int common(const Span& a, const Span& b, int* in_a, int* in_b) {
 template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stride, int r0) {
   int r = rw.first_row[i], n = rw.kind[i] == kContactRows ? rw.width : 1;
   auto valid = rw.valid[i] > T(0.5);
-  for (int j = 0; j < n; j++) {
+  CS_FOR (int j = 0; j < n; j++) {
     T& a = A[(r + j - r0) * (stride + 1)];
     a = select(valid, a + rw.R[r + j], T(1));
     rw.rho[r + j] = T(1) / a, rw.inv_rho[r + j] = a;
@@ -155,24 +155,29 @@ template <int NI, int NJ, class T>
 CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const int* in_a, const int* in_b, int m, T* A, int n) {
   const T *Y = rw.Y + a.Y, *W = rw.W + b.Y;
   T s[NI][NJ];
-  for (int i = 0; i < NI; i++)
-    for (int j = 0; j < NJ; j++) s[i][j] = T(0);
-  for (int k = 0; k < m; k++) {
+  CS_FOR (int i = 0; i < NI; i++)
+    CS_FOR (int j = 0; j < NJ; j++) s[i][j] = T(0);
+  CS_FOR (int k = 0; k < m; k++) {
     T w[NJ];
-    for (int j = 0; j < NJ; j++) w[j] = W[j * b.s + in_b[k]];
-    for (int i = 0; i < NI; i++) {
+    CS_FOR (int j = 0; j < NJ; j++) w[j] = W[j * b.s + in_b[k]];
+    CS_FOR (int i = 0; i < NI; i++) {
       T y = Y[i * a.s + in_a[k]];
-      for (int j = 0; j < NJ; j++) s[i][j] = fma(y, w[j], s[i][j]);
+      CS_FOR (int j = 0; j < NJ; j++) s[i][j] = fma(y, w[j], s[i][j]);
     }
   }
-  for (int i = 0; i < NI; i++)
-    for (int j = 0; j < NJ; j++) A[i * n + j] = s[i][j];
+  CS_FOR (int i = 0; i < NI; i++)
+    CS_FOR (int j = 0; j < NJ; j++) A[i * n + j] = s[i][j];
 }
 
 // no adjoint: see above.   block (i, j) of A of an island that begins with row r0 and has n rows, and its mirror image
 template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i, int j, T* A, int r0, int n) {
   Span a = span(rw, i), b = span(rw, j);
+#ifdef CS_FIXED_ROWS
+  int at = FixedRows::common_adr[i * (i + 1) / 2 + j], m = FixedRows::common_adr[i * (i + 1) / 2 + j + 1] - at;
+  const int *in_a = FixedRows::common_a + at, *in_b = FixedRows::common_b + at;
+#else
   int *in_a = rw.mark, *in_b = rw.mark + n_halves(t), m = common(a, b, in_a, in_b);
+#endif
   T *to = A + (a.r - r0) * n + b.r - r0, *across = A + (b.r - r0) * n + a.r - r0;
   if (a.n == 3)
     b.n == 3 ? block_product<3, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<3, 1>(rw, a, b, in_a, in_b, m, to, n);
@@ -182,24 +187,24 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
     block_product<1, 1>(rw, a, b, in_a, in_b, m, to, n);
   else
     b.n == 3 ? block_product<1, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<1, 2>(rw, a, b, in_a, in_b, m, to, n);
-  for (int x = 0; x < a.n; x++)
-    for (int y = 0; y < (i == j ? x : b.n); y++) across[y * n + x] = to[x * n + y];
+  CS_FOR (int x = 0; x < a.n; x++)
+    CS_FOR (int y = 0; y < (i == j ? x : b.n); y++) across[y * n + x] = to[x * n + y];
 }
 
 // no adjoint: see above.   in large models only each block's own part of A is formed
 template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
-  for (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
-  for (int i = 0; t.large && i < rw.count[0]; i++) {
+  CS_FOR (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
+  CS_FOR (int i = 0; t.large && i < rw.count[0]; i++) {
     Span s = span(rw, i);
     block_pair(t, rw, i, i, rw.A + 9 * i, s.r, s.n);
     block_rho(rw, i, rw.A + 9 * i, s.n, s.r);
   }
-  for (int s = 0; !t.large && s < rw.count[2]; s++) {
+  CS_FOR (int s = 0; !t.large && s < rw.count[2]; s++) {
     int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], n = rw.first_row[last] - r0;
     T* A = rw.A + rw.island_A[s];
-    for (int i = first; i < last; i++)
-      for (int j = first; j <= i; j++) block_pair(t, rw, i, j, A, r0, n);
-    for (int i = first; i < last; i++) block_rho(rw, i, A, n, r0);
+    CS_FOR (int i = first; i < last; i++)
+      CS_FOR (int j = first; j <= i; j++) block_pair(t, rw, i, j, A, r0, n);
+    CS_FOR (int i = first; i < last; i++) block_rho(rw, i, A, n, r0);
   }
 }
 
@@ -208,15 +213,15 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
 template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last,
                                                const T* lam, const int* dofs, int n, T* dv) {
   T* y = rw.eq.y;
-  for (int k = 0; k < n; k++) dv[dofs[k]] = T(0);
-  for (int r = 0; r < t.ne; r++) y[r] = T(0);
-  for (int i = first; i < last; i++) {
+  CS_FOR (int k = 0; k < n; k++) dv[dofs[k]] = T(0);
+  CS_FOR (int r = 0; r < t.ne; r++) y[r] = T(0);
+  CS_FOR (int i = first; i < last; i++) {
     Span s = span(rw, i);
-    for (int j = 0; j < s.n; j++) {
+    CS_FOR (int j = 0; j < s.n; j++) {
       const T* W = rw.W + s.Y + j * s.s;
       T l = lam[s.r + j];
-      for (int k = 0; k < s.m; k++) dv[s.col[k]] = fma(W[k], l, dv[s.col[k]]);
-      for (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[k], l, y[s.col[k] - t.nv]);
+      CS_FOR (int k = 0; k < s.m; k++) dv[s.col[k]] = fma(W[k], l, dv[s.col[k]]);
+      CS_FOR (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[k], l, y[s.col[k] - t.nv]);
     }
   }
   if (t.ne) {

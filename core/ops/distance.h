@@ -15,7 +15,7 @@ constexpr int kDistanceNumbers = 10;
 template <class T> CS_FN T point_share(const Tree& t, const Rows<T>& rw, int c) {
   int p = rw.cand_pair[c], a = t.shape_type[t.pair_a[p]], b = t.shape_type[t.pair_b[p]];
   T share = T(0.5);
-  if (!pair_chosen(a, b)) return a == kPlane ? T(1) - shape_spread<T>(t, t.pair_b[p]) : share;
+  if (!pair_chosen(t, p)) return a == kPlane ? T(1) - shape_spread<T>(t, t.pair_b[p]) : share;
   for (int l = 0; l < lanes<T>; l++) {
     const Feature& f = rw.feature[c * lanes<T> + l];
     if (f.kind != kVertexFace && f.kind != kRim) continue;
@@ -37,7 +37,7 @@ CS_OP void distance(const Tree& t, const Params<T>& th, const Trace<T>& tr, cons
   Vec3<T> origin = b < 0 ? zero3<T>() : tr.origin[t.root[b]], *out = reinterpret_cast<Vec3<T>*>(y + 1);
   y[0] = far, out[0] = {T(0), T(0), T(1)}, out[1] = out[2] = zero3<T>();
   // features that are chosen begin with the closest one; further points may be measured along other normals
-  bool first = pair_chosen(t.shape_type[t.pair_a[0]], t.shape_type[t.pair_b[0]]) && t.shape_type[t.pair_a[0]] != kPlane;
+  bool first = pair_kind(t, 0) & (kOnField | kTwoSolids);
   for (int c = 0; c < rw.count[6]; c++) rw.used[c] = 0;
   for (int c = 0; c < (first && rw.count[6] ? 1 : rw.count[6]); c++) {
     auto better = rw.gap[c] < best;

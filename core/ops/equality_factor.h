@@ -279,12 +279,12 @@ template <class T> CS_OP void equality_J(const Tree& t, const Equality<T>& e, co
 // no adjoint: linear.   x = L^-1 x in the sparse form, on dofs that hold the ancestors of each of them
 template <class T> CS_FN void second_half(const Tree& t, const Trace<T>& tr, const int* dofs, int n, T* x) {
   if (t.form != kSparse) return;
-  for (int k = 0; k < n; k++) {
+  CS_FOR (int k = 0; k < n; k++) {
     int d = dofs ? dofs[k] : k;
     const int* row = t.row_dof + t.row_adr[d];
     const T* L = tr.L + t.row_adr[d];
     T s = x[d];
-    for (int j = 0; j < t.dof_depth[d]; j++) s = fnma(L[j], x[row[j]], s);
+    CS_FOR (int j = 0; j < t.dof_depth[d]; j++) s = fnma(L[j], x[row[j]], s);
     x[d] = s;
   }
 }

@@ -134,7 +134,7 @@ template <class T> CS_OP T pair_advance(const Tree& t, const Params<T>& th, cons
   T zero = T(0), never = T(E(kNowhere)), soonest = never, touching = T(E(kTouching<E>)), turn = zero, bend = zero, size = zero;
   turning(t, th, s, i, turn, bend, size), turning(t, th, s, j, turn, bend, size);
   // corners on a plane are points, which turn with their own speed
-  bool chosen = pair_chosen(t.shape_type[i], t.shape_type[j]);
+  bool chosen = pair_chosen(t, p);
   if (!chosen) turn = zero;
   // what rows hold, and what has just been hit, only meets if it approaches
   auto held = lane_flags<T>(s.held[k]) > T(0.5);

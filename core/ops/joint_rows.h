@@ -67,12 +67,7 @@ template <class T> CS_FN T near_turn(const Tree& t, const Params<T>& th, const T
 
 // no adjoint: undone in motor_row_adj.   f0 of a spring or damper, the speed that a servo wishes before it is clipped; x: coordinate of its joint
 template <class T> CS_FN T motor_wish(const Tree& t, const Params<T>& th, T x, T c, int k) {
-  switch (t.actuator[k]) {
-    case kPosition: return th.kp[k] * fnma(th.gear[k], x, c);
-    case kServo: return th.gain[t.servo[k]] * fnma(th.gear[k], x, c);
-    case kGeneral: return fma(th.control_gain[t.general[k]], c, fnma(th.kp[k] * th.gear[k], x, th.control_bias[t.general[k]]));
-    default: return th.kd[k] * c;
-  }
+  return t.actuator[k] == kServo ? th.gain[t.servo[k]] * fnma(th.gear[k], x, c) : spring_force(t, th, x, k, c);
 }
 
 // motor_row: actuator k, at coordinate x of its joint

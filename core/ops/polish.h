@@ -14,16 +14,16 @@ constexpr double kLeastPivot = 1e-12;
 // no adjoint: linear.   y += A lam, island by island
 template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   int first, last, r0, n;
-  for (int s = 0; s < rw.count[2]; s++) {
+  CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
-    for (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw, s, rw.A + rw.island_A[s] + k * n, lam + r0, n);
+    CS_FOR (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw, s, rw.A + rw.island_A[s] + k * n, lam + r0, n);
   }
 }
 
 // no adjoint: undone with K itself.   largest natural residual of lam, whose y is known, in m/s
 template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, const T* lam, const T* y) {
   T worst = T(0);
-  for (int i = 0; i < rw.count[0]; i++) {
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
     T lo, hi;
     row_bounds(rw, i, lam, lo, hi);
@@ -39,7 +39,7 @@ template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, cons
 
 // no adjoint: undone with K itself.   y = A lambda + b, and the largest natural residual
 template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
-  for (int r = 0; r < rw.count[1]; r++) rw.y[r] = rw.b[r];
+  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.y[r] = rw.b[r];
   add_A(rw, rw.lam, rw.y);
   return residual_of(rw, o, rw.lam, rw.y);
 }
@@ -123,7 +123,7 @@ template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
 template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n, const T* A, T* K, const Slide<T>& z, T sigma) {
   const T* A1 = A + (k + 1) * n;
   T *K1 = K + (k + 1) * n, scale = rw.rho[r + 1] * z.c.Pxx;
-  for (int j = 0; j < n; j++) K1[j] = scale * A1[j];
+  CS_FOR (int j = 0; j < n; j++) K1[j] = scale * A1[j];
   K1[k] -= z.c.cx * z.size;
   K1[k + 1] += fma(sigma * scale, A1[k + 1], T(1) - z.c.Pxx);
   rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
@@ -135,11 +135,11 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
   island_rows(rw, s, first, last, r0, n);
   const T* A = rw.A + rw.island_A[s];
   T *K = rw.K + rw.island_A[s], one = T(1);
-  for (int i = first; i < last; i++) {
+  CS_FOR (int i = first; i < last; i++) {
     int r = rw.first_row[i], k = r - r0;
     Hold<T> at = row_hold(rw, i);
     T scale = at.free * rw.rho[r];
-    for (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
+    CS_FOR (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
     K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free);
     rw.delta[r] = rw.lam[r] - at.x;
     if (rw.kind[i] == kTurnRow) {
@@ -155,7 +155,7 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
     const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
     T *K1 = K + (k + 1) * n, *K2 = K1 + n;
-    for (int j = 0; j < n; j++) K1[j] = fma(xx, A1[j], xy * A2[j]), K2[j] = fma(xy, A1[j], yy * A2[j]);
+    CS_FOR (int j = 0; j < n; j++) K1[j] = fma(xx, A1[j], xy * A2[j]), K2[j] = fma(xy, A1[j], yy * A2[j]);
     K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
     T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
     K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
@@ -168,45 +168,47 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
 // no adjoint: a factorisation.   K = L U in place, U's diagonal inverted
 template <class T> CS_OP void lu_factor(T* K, int n) {
   T least = T(ElementOf<T>(kLeastPivot));
-  for (int k = 0; k < n; k++) {
+  CS_FOR (int k = 0; k < n; k++) {
     T p = K[k * n + k];
     T inv = K[k * n + k] = T(1) / select(abs(p) < least, least, p);
-    for (int i = k + 1; i < n; i++) {
+    CS_FOR (int i = k + 1; i < n; i++) {
       T m = K[i * n + k] * inv;
       K[i * n + k] = m;
+#ifndef CS_FIXED_ROWS  // where all is unrolled, asking would take longer
       if (all(m == T(0))) continue;
-      for (int j = k + 1; j < n; j++) K[i * n + j] = fnma(m, K[k * n + j], K[i * n + j]);
+#endif
+      CS_FOR (int j = k + 1; j < n; j++) K[i * n + j] = fnma(m, K[k * n + j], K[i * n + j]);
     }
   }
 }
 // lu_solve: x = K^-1 x, column by column: each x is done as soon as the one before it is
 template <class T> CS_OP void lu_solve(const T* K, int n, T* x) {
-  for (int i = 0; i < n; i++)
-    for (int j = i + 1; j < n; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
-  for (int i = n - 1; i >= 0; i--) {
+  CS_FOR (int i = 0; i < n; i++)
+    CS_FOR (int j = i + 1; j < n; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
+  CS_FOR (int i = n - 1; i >= 0; i--) {
     x[i] *= K[i * n + i];
-    for (int j = 0; j < i; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
+    CS_FOR (int j = 0; j < i; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
   }
 }
 // adjoint: x = K^-T x
 template <class T> CS_OP void lu_solve_adj(const T* K, int n, T* x) {
-  for (int i = 0; i < n; i++) {
+  CS_FOR (int i = 0; i < n; i++) {
     x[i] *= K[i * n + i];
-    for (int j = i + 1; j < n; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
+    CS_FOR (int j = i + 1; j < n; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
   }
-  for (int i = n - 1; i > 0; i--)
-    for (int j = 0; j < i; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
+  CS_FOR (int i = n - 1; i > 0; i--)
+    CS_FOR (int j = 0; j < i; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
 }
 
 // newton: rw.delta = -K^-1 F at rw.lam, rw.y
 template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigma) {
   int first, last, r0, n;
-  for (int s = 0; s < rw.count[2]; s++) {
+  CS_FOR (int s = 0; s < rw.count[2]; s++) {
     natural_slope(rw, o, s, sigma);
     island_rows(rw, s, first, last, r0, n);
     lu_factor(rw.K + rw.island_A[s], n);
     lu_solve(rw.K + rw.island_A[s], n, rw.delta + r0);
-    for (int k = 0; k < n; k++) rw.delta[r0 + k] = -rw.delta[r0 + k];
+    CS_FOR (int k = 0; k < n; k++) rw.delta[r0 + k] = -rw.delta[r0 + k];
   }
 }
 // adjoint of after = before + alpha delta, island s, in place on rb.lam; rw.lam, rw.y hold lambda before and its y; K is factored there.
@@ -290,7 +292,7 @@ template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, i
   island_rows(rw, s, first, last, r0, n);
   T *z = rb.z, zero = T(0);
   lu_solve_adj(rw.K + rw.island_A[s], n, z + r0);
-  for (int i = first; i < last; i++) {
+  CS_FOR (int i = first; i < last; i++) {
     int r = rw.first_row[i];
     Hold<T> at = row_hold(rw, i);
     rb.w[r] = at.free * rw.rho[r] * z[r];

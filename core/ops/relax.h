@@ -14,12 +14,12 @@ CS_BEGIN
 template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n) {
   T s = T(0), s0 = T(0), s1 = T(0), s2 = T(0);
   int singles = rw.island_singles[island];
-  for (int k = 0; k < singles; k++) s = fma(a[k], x[k], s);
+  CS_FOR (int k = 0; k < singles; k++) s = fma(a[k], x[k], s);
   if (rw.width == 2) {
-    for (int k = singles; k < n; k += 2) s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1);
+    CS_FOR (int k = singles; k < n; k += 2) s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1);
     return s + (s0 + s1);
   }
-  for (int k = singles; k < n; k += 3)
+  CS_FOR (int k = singles; k < n; k += 3)
     s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1), s2 = fma(a[k + 2], x[k + 2], s2);
   return (s + s0) + (s1 + s2);
 }
@@ -141,7 +141,7 @@ template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const 
     change = max(change, abs(d) * rw.inv_rho[r]);
     moved(i, r, d);
   };
-  for (int i = 0, s = 0; i < rw.count[0]; i++) {
+  CS_FOR (int i = 0, s = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
     if (i == rw.island_block[s + 1]) s++;
     if (rw.kind[i] != kContactRows) {
@@ -155,7 +155,7 @@ template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const 
     Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), rw.width == 3 ? velocity(s, i, r + 2) : T(0)};
     const T* A = t.large ? rw.A + 9 * i : rw.A + rw.island_A[s] + (r - r0) * (n + 1);
     ContactUpdate<T> u = contact_update(rw, o, i, A, lam + r, y);
-    for (int j = 0; j < rw.width; j++) put(i, r + j, u.lam[j]);
+    CS_FOR (int j = 0; j < rw.width; j++) put(i, r + j, u.lam[j]);
   }
 }
 // adjoint of one sweep over an island, from lam_bar after it to lam_bar before it, in place.   before, after: lambda; took: lanes that moved

@@ -20,13 +20,14 @@ constexpr double kRise = 3;
 constexpr double kPart = 0.3, kSmallPart = 0.1;
 // sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
 constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
-// Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do
-constexpr double kWell = 1e-3;
+// Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do; in float32, where rounding
+// is some hundredths of the tolerance, it does not get much lower
+template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 
 // no adjoint: memory.   lambda before the next event
 template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
   if (!rw.history) return;
-  for (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
+  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
 }
 
 // no adjoint: relax_adj and natural_adj.   Newton steps; res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more.
@@ -42,7 +43,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     remember(rw, events);
     newton(rw, o, sigma);
     T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
-    for (int r = 0; r < n; r++) start[r] = rw.lam[r], rw.lam[r] += rw.delta[r], Ad[r] = zero;
+    CS_FOR (int r = 0; r < n; r++) start[r] = rw.lam[r], rw.lam[r] += rw.delta[r], Ad[r] = zero;
     T next = natural_residual(rw, o);
     auto was_solved = !(res > tol);
     auto search = live & !was_solved & !(next < res);
@@ -51,7 +52,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
       add_A(rw, rw.delta, Ad);
       for (double part = kPart; part > 0; part = part > kSmallPart ? kSmallPart : 0) {
         T a = T(E(part)), left = T(E(1 - part));
-        for (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
+        CS_FOR (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
         T there = residual_of(rw, o, rw.lam, rw.trial);
         auto better = search & (there < next);
         next = select(better, there, next), alpha = select(better, a, alpha);
@@ -59,15 +60,15 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     }
     auto keep = live & (next < max(T(E(kRise)) * res, tol));
     alpha = select(keep, alpha, zero);
-    for (int r = 0; r < n; r++) rw.lam[r] = select(keep, fma(alpha, rw.delta[r], start[r]), start[r]);
+    CS_FOR (int r = 0; r < n; r++) rw.lam[r] = select(keep, fma(alpha, rw.delta[r], start[r]), start[r]);
     if (rw.history) rw.took[events] = alpha, rw.damped[events] = sigma, rw.event[events] = 2;
     events++;
     sigma = select(keep, sigma * T(E(1 / kMoreDamping)), max(T(E(kDamping)), sigma * T(E(kMoreDamping))));
     sigma = select(sigma < T(E(kNoDamping)), zero, sigma);
-    // y of all lanes that are not where a whole step leads
-    T now = natural_residual(rw, o);
-    res = select(keep, now, res);
-    done = select(was_solved | (res < T(E(kWell)) * tol), T(1), done);
+    res = select(keep, next, res);
+    // y of lanes that are not where a whole step leads
+    if (any(live & (alpha < T(1)))) res = select(keep, natural_residual(rw, o), res);
+    done = select(was_solved | (res < T(E(kWell<E>)) * tol), T(1), done);
   }
 }
 
@@ -79,7 +80,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
   bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
   T some = T(0);  // lanes that have rows at all
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
-  for (int r = 0; r < n; r++) rw.lam[r] = T(0);
+  CS_FOR (int r = 0; r < n; r++) rw.lam[r] = T(0);
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
@@ -98,8 +99,11 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
     }
     T now = natural_residual(rw, o);
     res = select(live, now, res);
-    // without a single impulse, or without polish, there is nothing to choose from
-    done = select(o.polish ? res == T(0) : !(res > tol), T(1), done);
+    // solved to the last digit, or without polish, there is nothing to choose from; but sweeps alone have another derivative
+    if (!o.polish)
+      done = select(res > tol, done, T(1));
+    else if (!o.exact)
+      done = select(res == T(0), T(1), done);
     newton_steps(rw, o, res, done, events);
     done = select(res > tol, done, T(1));
   }
@@ -169,8 +173,9 @@ template <class T> CS_OP void implicit_bars(const Rows<T>& rw, const Options& o,
   rw.count[3] = 1;
 }
 
-// no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered
-template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
+// no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered.
+// (Pointers by value: whoever calls a function that is not inlined would have to keep them in memory.)
+template <class T, class M> CS_COLD void exact_bars(Rows<T> rw, const Options& o, RowBars<T> rb, M exact) {
   int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
   T zero = T(0), size = zero, found = zero, sum = zero;
   for (int r = 0; r < n; r++) {
@@ -194,19 +199,9 @@ template <class T, class M> CS_OP void exact_bars(const Rows<T>& rw, const Optio
   for (int k = 0; k < numbers; k++) rb.A[k] = select(keep, rb.A[k], zero);
 }
 
-// no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
-template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
-  int n = rw.count[1];
-  // an interior point has no sweeps to reverse: where it did not converge too its conditions are differentiated
-  T open = o.method == kRounds ? rw.status->solved : T(1);
-  auto exact = o.exact ? open == open : open < T(0.5);
-  bool dense = any(exact);
-  for (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
-  for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
-  implicit_bars(rw, o, rb);
-  if (dense) exact_bars(rw, o, rb, exact);
-  for (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
-  for (int s = 0; dense && s < rw.count[2]; s++) {
+// no adjoint: a part of solver_adj.   A~ = A_bar + w lambda^T, whose diagonal is R's, too
+template <class T> CS_COLD void softness_bars(Rows<T> rw, RowBars<T> rb) {
+  for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
     T* A = rb.A + rw.island_A[s];
@@ -214,6 +209,21 @@ template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, co
       for (int j = 0; j < m; j++) A[k * m + j] = fnma(rb.b[r0 + k], rw.lam[r0 + j], A[k * m + j]);
     for (int k = 0; k < m; k++) rb.R[r0 + k] += A[k * (m + 1)];
   }
+}
+
+// no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
+template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+  int n = rw.count[1];
+  // an interior point has no sweeps to reverse: where it did not converge too its conditions are differentiated
+  T open = o.method == kRounds ? rw.status->solved : T(1);
+  auto exact = o.exact ? open == open : open < T(0.5);
+  bool dense = any(exact);
+  CS_FOR (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
+  CS_FOR (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
+  implicit_bars(rw, o, rb);
+  if (dense) exact_bars(rw, o, rb, exact);
+  CS_FOR (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
+  if (dense) softness_bars(rw, rb);
   return dense;
 }
 

@@ -15,19 +15,20 @@ template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int 
   using E = ElementOf<T>;
   const int* item = rw.item[i];
   Span s = span(rw, i);
-  for (int k = 0; k < s.m; k++) rw.sigma[s.col[k]] = T(0);
+  CS_FOR (int k = 0; k < s.m; k++) rw.sigma[s.col[k]] = T(0);
   int a, b;
   if (rw.same[i] >= 0) {
     block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
-    for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
-    for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
+    CS_FOR (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
+    CS_FOR (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
     return;
   }
   for (int l = 0; l < lanes<T>; l++) {
     if (item[l] < 0) continue;
     block_bodies(t, rw, rw.kind[i], item[l], a, b);
-    for (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
-    for (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
+    CS_FOR (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
+    CS_FOR (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d])
+      set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
   }
 }
 
@@ -71,7 +72,7 @@ template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const
   T* J = rw.J + s.J;
   const Mat3<T> C = rw.C[i];
   block_sigma(t, rw, i);
-  for (int k = 0; k < s.m; k++) {
+  CS_FOR (int k = 0; k < s.m; k++) {
     int d = s.col[k];
     Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, point_for(rw, i, d)));
     J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv);
@@ -84,7 +85,7 @@ template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, c
   Span s = span(rw, i);
   const Mat3<T> C = rw.C[i];
   block_sigma(t, rw, i);
-  for (int k = 0; k < s.m; k++) {
+  CS_FOR (int k = 0; k < s.m; k++) {
     int d = s.col[k];
     T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0), sign = rw.sigma[d];
     Vec3<T> x = point_for(rw, i, d);
@@ -98,7 +99,7 @@ template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, c
 // no adjoint: a sum over a block's dofs.   J: one row
 template <class T> CS_FN T row_dot(const Span& s, const T* J, const T* x) {
   T sum = T(0);
-  for (int k = 0; k < s.m; k++) sum = fma(J[k], x[s.col[k]], sum);
+  CS_FOR (int k = 0; k < s.m; k++) sum = fma(J[k], x[s.col[k]], sum);
   return sum;
 }
 
@@ -135,7 +136,7 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, in.full, bounces, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
-  for (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
+  CS_FOR (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
   if (in.split) {
     // an impact takes no time: what forces do in the rest of the step does not count. y = A lambda + J v + e J_n v
     auto hit = valid & !(met | (gap > T(E(kTouching<E>)))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) &
@@ -144,7 +145,7 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
     rw.t_gap[i] = select(hit, T(0), y.gap), rw.t_v[i] = select(hit, T(1) + e, y.v), rw.t_e[i] = select(hit, Jv, y.e),
     rw.t_h[i] = select(hit, T(0), y.h), rw.t_full[i] = select(hit, T(0), y.full);
     rw.b[r] = select(hit, fma(e, Jv, Jv), rw.b[r]);
-    for (int j = 1; j < s.n; j++) rw.b[r + j] = select(hit, row_dot(s, J + j * s.m, in.v), rw.b[r + j]);
+    CS_FOR (int j = 1; j < s.n; j++) rw.b[r + j] = select(hit, row_dot(s, J + j * s.m, in.v), rw.b[r + j]);
   }
   rw.lo[r] = T(0), rw.hi[r] = T(E(kUnbounded));
   // the floor of R decides how redundant contacts share a load: the same for all of a body's, and with a derivative
@@ -152,7 +153,7 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   T soft = row_gather<T>(rw.soft, item, same), slope, deep = overlap(t, rw, i, gap, soft, slope);
   rw.R[r] =
       fma(T(E(o.recovery)) / (in.h * in.full), soft, fma(T(E(kYield)) * deep, row_gather<T>(rw.lightness, item, same), floor));
-  for (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
+  CS_FOR (int j = 1; j < s.n; j++) rw.R[r + j] = floor;
 }
 // adjoint: J_bar is complete; w, R_bar and the bar of mu are those of the solver; impulse_bar by what was shown to the user
 template <class T> CS_OP void contact_rows_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
@@ -196,7 +197,7 @@ CS_OP void limit_row(const Tree& t, const Params<T>& th, const Rows<T>& rw, cons
   auto valid = rw.valid[i] > T(0.5);
   Vec3<T> G = row_gather<T>(rw.limit_J, item, same);
   T* J = rw.J + s.J;
-  for (int k = 0; k < s.m; k++) J[k] = T(0);
+  CS_FOR (int k = 0; k < s.m; k++) J[k] = T(0);
   G = {select(valid, G.x, T(0)), select(valid, G.y, T(0)), select(valid, G.z, T(0))};
   T floor = same >= 0 ? joint_floor(t, th, o, t.limit_dof[same]) : T(1);
   if (same >= 0) {
@@ -241,7 +242,7 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, 
       continue;
     }
     T* to = &rb.limit_J[k].x;
-    for (int j = 0; j < 3; j++) set_lane(to[j], l, lane(to[j], l) + lane(from[j], l));
+    CS_FOR (int j = 0; j < 3; j++) set_lane(to[j], l, lane(to[j], l) + lane(from[j], l));
   }
 }
 
@@ -278,12 +279,12 @@ template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, con
   if (tie >= 0) a = tie_axis(t, tr, rw.eq.now, tie);
   RowValues<T> y = motor_row(t, th, motor_place(t, th, tr.q, in.u, k, tie >= 0 ? a.x : T(0)), in.u, in.h, k);
   if (tie < 0) {
-    for (int j = 0; j < s.m; j++) J[j] = T(0);
+    CS_FOR (int j = 0; j < s.m; j++) J[j] = T(0);
     J[place(s, d)] = y.J;
   } else {
     int tree = tree_of_b(t, rw, i);
     block_sigma(t, rw, i);
-    for (int j = 0; j < s.m; j++) {
+    CS_FOR (int j = 0; j < s.m; j++) {
       int c = s.col[j];
       J[j] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
     }
@@ -311,7 +312,7 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
   Motion<T> F_a_bar = zero_motion<T>(), F_b_bar = F_a_bar;
   int tree = tree_of_b(t, rw, i);
   block_sigma(t, rw, i);
-  for (int j = 0; j < s.m; j++) {
+  CS_FOR (int j = 0; j < s.m; j++) {
     int c = s.col[j];
     bool of_b = t.root[t.dof_body[c]] == tree;
     Force<T> F = of_b ? a.F_b : a.F_a;
@@ -329,7 +330,7 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
 template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                    const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  for (int i = 0; i < rw.count[0]; i++) {
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
     T valid = T(1);
     for (int l = 0; l < lanes<T>; l++)
       if (rw.item[i][l] < 0) set_lane(valid, l, E(0));
@@ -345,7 +346,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
       int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
       RowValues<T> y = dry_row(th, in.h, k);
       Span s = span(rw, i);
-      for (int j = 0; j < s.m; j++) rw.J[s.J + j] = T(0);
+      CS_FOR (int j = 0; j < s.m; j++) rw.J[s.J + j] = T(0);
       rw.J[s.J + place(s, d)] = y.J;
       rw.b[r] = rw.v_star[d];
       rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = joint_floor(t, th, o, d);
@@ -356,7 +357,7 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
 template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const RowInputs<T>& in, const Options& o, const RowBars<T>& rb, const Bars<T>& bar,
                                        const Params<T>& th_bar, T* u_bar) {
-  for (int i = 0; i < rw.count[0]; i++) {
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
     Lapse<T> lapse = {T(0), T(0)};
     if (rw.kind[i] == kContactRows) {
       contact_rows_adj(t, tr, rw, in, o, i, rb, bar, lapse);

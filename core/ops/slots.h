@@ -32,15 +32,15 @@ template <class T> CS_FN T approach(const Tree& t, const Trace<T>& tr, const Row
 // are faster. In both layouts a lane holds its items in order, so its numbers are the same. Returns how many slots
 template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const int* order, int first, int last) {
   int held[lanes<T>] = {}, items = 0, most = 0;
-  for (int k = first; k < last; k++) {
+  CS_FOR (int k = first; k < last; k++) {
     items += lanes_of[k] != 0;
     for (int l = 0; l < lanes<T>; l++) held[l] += lanes_of[k] >> l & 1;
   }
   for (int l = 0; l < lanes<T>; l++) most = held[l] > most ? held[l] : most, held[l] = 0;
   bool own = items == most;
   int n = own ? items : most, used = 0;
-  for (int i = 0; i < n * lanes<T>; i++) slots[i] = -1;
-  for (int k = first; k < last; k++) {
+  CS_FOR (int i = 0; i < n * lanes<T>; i++) slots[i] = -1;
+  CS_FOR (int k = first; k < last; k++) {
     if (!lanes_of[k]) continue;
     for (int l = 0; l < lanes<T>; l++)
       if (lanes_of[k] >> l & 1) slots[(own ? used : held[l]++) * lanes<T> + l] = order ? order[k] : k;
@@ -49,14 +49,17 @@ template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const i
   return n;
 }
 
-// no adjoint: chooses.   contacts into slots; rw.used gets the lanes of every candidate. Returns how many slots
+// no adjoint: chooses.   rw.used gets the lanes in which a candidate has rows
 template <class T>
-CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
+CS_OP void active_contacts(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, n = 0, near = 0, candidates = rw.count[6];
+  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, candidates = rw.count[6];
+  [[maybe_unused]] int near = 0;
   T deepest = T(0);
-  for (int c = 0; c < candidates; c++) {
+  CS_FOR (int c = 0; c < candidates; c++) {
+#ifndef CS_FIXED_ROWS
     while (rw.near[near] != rw.cand_pair[c]) near++;
+#endif
     T rate = T(0), later = T(0);
     if (in.split)
       gap_rates(t, tr, rw, in, c, rate, later);
@@ -70,7 +73,11 @@ CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
       auto away = (rw.gap[c] > touching) | ((rw.gap[c] > -touching) & (approach(t, tr, rw, c) > fast));
       active = active & !(away & (in.touching ? later == later : later < -fast));
     }
+#ifndef CS_FIXED_ROWS
     int bits = int(lane_bits(active)) & rw.near_bits[near];
+#else
+    int bits = int(lane_bits(active));
+#endif
     rw.used[c] = bits;
     if (!bits) continue;
     deepest = select(active, max(deepest, -rw.gap[c]), deepest);
@@ -83,11 +90,6 @@ CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
         rw.used[c] &= ~(1 << l);
     }
   }
-  for (int c = 0, end; c < candidates; c = end) {
-    int group = t.pair_group[rw.cand_pair[c]];
-    for (end = c; end < candidates && t.pair_group[rw.cand_pair[end]] == group;) end++;
-    n += fill_slots<T>(rw.touch + n * lanes<T>, rw.used, nullptr, c, end);
-  }
   Status<T>& status = *rw.status;
   status.penetration = deepest, status.contacts = status.wanted = T(0);
   for (int l = 0; l < lanes<T>; l++) {
@@ -95,34 +97,38 @@ CS_OP int contact_slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
     if (rw.count[7] && wanted[l] <= t.max_contacts) wanted[l] = t.max_contacts + 1;
     set_lane(status.contacts, l, E(total[l])), set_lane(status.wanted, l, E(wanted[l]));
   }
-  return n;
 }
 
-// no adjoint: chooses.   joint limits into slots; returns how many
-template <class T> CS_OP int limit_slots(const Tree& t, const Rows<T>& rw, const T* v, T h, const Options& o) {
-  int n = 0;
-  for (int k = 0; k < t.n_limit; k++) {
+// no adjoint: chooses.   rw.limited gets the lanes in which a limit, in the order of t.limit_order, has a row
+template <class T> CS_OP void active_limits(const Tree& t, const Rows<T>& rw, const T* v, T h, const Options& o) {
+  CS_FOR (int k = 0; k < t.n_limit; k++) {
     int i = t.limit_order[k], d = t.limit_dof[i];
     Vec3<T> J = rw.limit_J[i];
     T rate = t.joint[t.limit_body[i]] == kBall ? dot(J, Vec3<T>{v[d], v[d + 1], v[d + 2]}) : J.x * v[d];
     rw.limited[k] = int(lane_bits(fma(h, min(rate, T(0)), rw.distance[i]) < T(ElementOf<T>(o.margin))));
   }
-  for (int g = 0; g < t.n_limit_groups; g++)
-    n += fill_slots<T>(rw.limit + n * lanes<T>, rw.limited, t.limit_order, t.limit_group_adr[g], t.limit_group_adr[g + 1]);
+}
+
+#ifndef CS_FIXED_ROWS
+// no adjoint: chooses.   contacts into slots. Returns how many slots
+template <class T> CS_OP int contact_slots(const Tree& t, const Rows<T>& rw) {
+  int n = 0, candidates = rw.count[6];
+  CS_FOR (int c = 0, end; c < candidates; c = end) {
+    int group = t.pair_group[rw.cand_pair[c]];
+    CS_FOR (end = c; end < candidates && t.pair_group[rw.cand_pair[end]] == group;) end++;
+    n += fill_slots<T>(rw.touch + n * lanes<T>, rw.used, nullptr, c, end);
+  }
   return n;
 }
 
-// no adjoint: integers.   some item of a slot, and whether all lanes that have one have the same
-template <class T> CS_FN int some_item(const int* slot, int& same) {
-  int item = -1;
-  same = -1;
-  for (int l = 0; l < lanes<T>; l++) {
-    if (slot[l] < 0) continue;
-    if (item >= 0 && slot[l] != item) return same = -1, item;
-    same = item = slot[l];
-  }
-  return item;
+// no adjoint: chooses.   joint limits into slots; returns how many
+template <class T> CS_OP int limit_slots(const Tree& t, const Rows<T>& rw) {
+  int n = 0;
+  CS_FOR (int g = 0; g < t.n_limit_groups; g++)
+    n += fill_slots<T>(rw.limit + n * lanes<T>, rw.limited, t.limit_order, t.limit_group_adr[g], t.limit_group_adr[g + 1]);
+  return n;
 }
+#endif
 
 // no adjoint: integers.   the bodies that an item of a block touches; -1 none
 template <class T> CS_FN void block_bodies(const Tree& t, const Rows<T>& rw, int kind, int item, int& a, int& b) {
@@ -139,6 +145,19 @@ template <class T> CS_FN void block_bodies(const Tree& t, const Rows<T>& rw, int
   }
 }
 
+#ifndef CS_FIXED_ROWS
+// no adjoint: integers.   some item of a slot, and whether all lanes that have one have the same
+template <class T> CS_FN int some_item(const int* slot, int& same) {
+  int item = -1;
+  same = -1;
+  for (int l = 0; l < lanes<T>; l++) {
+    if (slot[l] < 0) continue;
+    if (item >= 0 && slot[l] != item) return same = -1, item;
+    same = item = slot[l];
+  }
+  return item;
+}
+
 // no adjoint: integers.   adds the dofs above body b to a list: where H^-1 J^T does not stay sparse (articulated form) or is kept as a whole
 // (large models) all of its tree
 CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int& n) {
@@ -148,23 +167,23 @@ CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int&
     return mark[d] = stamp, list[n++] = d, true;
   };
   if (t.form == kSparse && !t.large) {
-    for (int d = t.last_dof[b]; d >= 0 && add(d);) d = t.dof_parent[d];
+    CS_FOR (int d = t.last_dof[b]; d >= 0 && add(d);) d = t.dof_parent[d];
   } else {
-    for (int k = t.tree_adr[t.root[b]]; k < t.tree_adr[t.root[b] + 1]; k++) add(t.tree_dof[k]);
+    CS_FOR (int k = t.tree_adr[t.root[b]]; k < t.tree_adr[t.root[b] + 1]; k++) add(t.tree_dof[k]);
   }
 }
 
 // no adjoint: integers.   items whose rows moving the dofs of block i reaches, directly or by elimination; their rows become columns
 template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int i, int* list) {
   int *reached = rw.mark + t.nv + 2 * t.nb, *reach = rw.reach + i * t.n_item, n = 0, columns = rw.list_n[i];
-  for (int j = 0; j < t.n_item; j++) reached[j] = 0;
-  for (int k = 0; k < rw.list_n[i]; k++)
-    for (int a = t.dof_item_adr[list[k]]; a < t.dof_item_adr[list[k] + 1]; a++) reached[t.dof_item[a]] = 1;
-  for (int j = 0; j < t.n_item; j++) {
+  CS_FOR (int j = 0; j < t.n_item; j++) reached[j] = 0;
+  CS_FOR (int k = 0; k < rw.list_n[i]; k++)
+    CS_FOR (int a = t.dof_item_adr[list[k]]; a < t.dof_item_adr[list[k] + 1]; a++) reached[t.dof_item[a]] = 1;
+  CS_FOR (int j = 0; j < t.n_item; j++) {
     if (!reached[j]) continue;
     reach[n++] = j;
-    for (int r = t.item_row[j]; r < t.item_row[j + 1]; r++) list[columns++] = t.nv + r;
-    for (int f = t.fill_adr[j]; f < t.fill_adr[j + 1]; f++) reached[t.fill_item[f]] = 1;
+    CS_FOR (int r = t.item_row[j]; r < t.item_row[j + 1]; r++) list[columns++] = t.nv + r;
+    CS_FOR (int f = t.fill_adr[j]; f < t.fill_adr[j + 1]; f++) reached[t.fill_item[f]] = 1;
   }
   rw.reach_n[i] = n, rw.col_n[i] = columns;
 }
@@ -180,9 +199,9 @@ template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i
     list_dofs(t, a, i + 1, rw.mark, list, n), list_dofs(t, b, i + 1, rw.mark, list, n);
     if (rw.same[i] >= 0) break;
   }
-  for (int k = 1; k < n; k++) {
+  CS_FOR (int k = 1; k < n; k++) {
     int d = list[k], j = k;
-    for (; j > 0 && list[j - 1] > d; j--) list[j] = list[j - 1];
+    CS_FOR (; j > 0 && list[j - 1] > d; j--) list[j] = list[j - 1];
     list[j] = d;
   }
   rw.list_n[i] = n;
@@ -216,14 +235,14 @@ template <class T> CS_FN int* block_slot(const Tree& t, const Rows<T>& rw, int k
 template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int n, int n_limits, int n_touch, int* of) {
   Islands f = {rw.mark + t.nv, rw.mark + t.nv + t.nb};
   int kind, body[2], islands = 0;
-  for (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = -1;
-  for (int k = 0; k < n; k++) {
+  CS_FOR (int r = 0; r < t.nb; r++) f.up[r] = t.joined[r], f.id[r] = -1;
+  CS_FOR (int k = 0; k < n; k++) {
     const int* slot = block_slot(t, rw, k, n_limits, n_touch, kind);
     int tree = -1;
     for (int l = 0; l < lanes<T>; l++) {
       if (slot[l] < 0 || (l > 0 && slot[l] == slot[l - 1])) continue;
       block_bodies(t, rw, kind, slot[l], body[0], body[1]);
-      for (int side = 0; side < 2; side++) {
+      CS_FOR (int side = 0; side < 2; side++) {
         if (body[side] < 0) continue;
         int root = f.find(t.root[body[side]]);
         if (tree >= 0) f.up[root] = f.find(tree);
@@ -232,7 +251,7 @@ template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int 
     }
     of[k] = tree;
   }
-  for (int k = 0; k < n; k++) {
+  CS_FOR (int k = 0; k < n; k++) {
     int& id = f.id[f.find(of[k])];
     if (id < 0) id = islands++;
     of[k] = id;
@@ -243,25 +262,26 @@ template <class T> CS_OP int find_islands(const Tree& t, const Rows<T>& rw, int 
 // no adjoint: chooses
 template <class T>
 CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
-  int n_limits = limit_slots(t, rw, in.v, in.h, o), n_touch = contact_slots(t, tr, rw, in, o);
+  active_limits(t, rw, in.v, in.h, o), active_contacts(t, tr, rw, in, o);
+  int n_limits = limit_slots(t, rw), n_touch = contact_slots(t, rw);
   int turns = t.n_dry + t.n_row_motor + n_limits, n = turns + (1 + t.turns) * n_touch, rows = 0, numbers = 0;
-  for (int i = 0; i < t.n_dry + t.n_row_motor; i++)
+  CS_FOR (int i = 0; i < t.n_dry + t.n_row_motor; i++)
     for (int l = 0; l < lanes<T>; l++) rw.fixed[i * lanes<T> + l] = i < t.n_dry ? i : i - t.n_dry;
-  for (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
+  CS_FOR (int d = 0; d < t.nv; d++) rw.mark[d] = 0;
   int *of = rw.mark + 2 * n_halves(t) + 2 * t.nb + t.n_item, *sorted = of + n;
   int islands = find_islands(t, rw, n, n_limits, n_touch, of);
   // blocks, island by island, each in the order of slots
-  for (int s = 0; s <= islands; s++) rw.island_block[s] = rw.island_singles[s] = 0;
-  for (int k = 0; k < n; k++) rw.island_block[of[k] + 1]++;
-  for (int s = 0; s < islands; s++) rw.island_block[s + 1] += rw.island_block[s];
-  for (int k = n - 1; k >= 0; k--) sorted[--rw.island_block[of[k] + 1]] = k;
-  for (int s = 0; s < islands; s++) rw.island_block[s] = rw.island_block[s + 1];
+  CS_FOR (int s = 0; s <= islands; s++) rw.island_block[s] = rw.island_singles[s] = 0;
+  CS_FOR (int k = 0; k < n; k++) rw.island_block[of[k] + 1]++;
+  CS_FOR (int s = 0; s < islands; s++) rw.island_block[s + 1] += rw.island_block[s];
+  CS_FOR (int k = n - 1; k >= 0; k--) sorted[--rw.island_block[of[k] + 1]] = k;
+  CS_FOR (int s = 0; s < islands; s++) rw.island_block[s] = rw.island_block[s + 1];
   rw.island_block[islands] = n;
   rw.col_adr[0] = rw.J_adr[0] = rw.Y_adr[0] = 0;
-  for (int s = 0; s < islands; s++) {
+  CS_FOR (int s = 0; s < islands; s++) {
     int row0 = rows;
     rw.island_A[s] = numbers;
-    for (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++) {
+    CS_FOR (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++) {
       rw.item[i] = block_slot(t, rw, sorted[i], n_limits, n_touch, rw.kind[i]), rw.first_row[i] = rows;
       some_item<T>(rw.item[i], rw.same[i]);
       block_list(t, rw, i);
@@ -272,8 +292,8 @@ CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Row
   }
   if (t.turns) {
     int *place = sorted + n, contacts = turns + t.turns * n_touch;
-    for (int i = 0; i < n; i++) place[sorted[i]] = i;
-    for (int k = turns; k < contacts; k++) {
+    CS_FOR (int i = 0; i < n; i++) place[sorted[i]] = i;
+    CS_FOR (int k = turns; k < contacts; k++) {
       rw.axis[place[k]] = (k - turns) % t.turns;
       rw.over[place[k]] = place[contacts + (k - turns) / t.turns];
     }
@@ -281,5 +301,17 @@ CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Row
   rw.island_A[islands] = numbers, rw.first_row[n] = rows;
   rw.count[0] = n, rw.count[1] = rows, rw.count[2] = islands, rw.count[3] = 0, rw.count[4] = n_touch;
 }
+#else
+// no adjoint: chooses.   every possible row has its place: those that are not active are empty
+template <class T>
+CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
+  active_limits(t, rw, in.v, in.h, o), active_contacts(t, tr, rw, in, o);
+  int fixed = t.n_dry + t.n_row_motor, singles = joint_rows(t);
+  CS_FOR (int i = 0; i < fixed; i++) rw.item[i][0] = i < t.n_dry ? i : i - t.n_dry;
+  CS_FOR (int k = 0; k < t.n_limit; k++) rw.item[fixed + k][0] = rw.limited[k] ? t.limit_order[k] : -1;
+  CS_FOR (int c = 0; c < t.nk; c++) rw.item[singles + c][0] = rw.used[c] ? c : -1;
+  rw.count[3] = 0;
+}
+#endif
 
 CS_END

@@ -60,17 +60,17 @@ template <class T> CS_OP void factor(const Tree& t, const Params<T>& th, const T
 // no adjoint: solve_adj below serves both forms.   x = H^-1 x in place:  L^T y = x, column by column from the leaves, then
 // L x = D^-1 y, row by row. Each sum stays in a register: updating x dof by dof took twice as long in packs
 template <class T> CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
-  for (int i = t.nv - 1; i >= 0; i--) {
+  CS_FOR (int i = t.nv - 1; i >= 0; i--) {
     int n = t.dof_depth[i];
     T y = x[i];
-    for (int c = t.col_adr[i]; c < t.col_adr[i + 1]; c++) y = fnma(tr.L[t.row_adr[t.col_dof[c]] + n], x[t.col_dof[c]], y);
+    CS_FOR (int c = t.col_adr[i]; c < t.col_adr[i + 1]; c++) y = fnma(tr.L[t.row_adr[t.col_dof[c]] + n], x[t.col_dof[c]], y);
     x[i] = y;
   }
-  for (int i = 0; i < t.nv; i++) {
+  CS_FOR (int i = 0; i < t.nv; i++) {
     const int* row = t.row_dof + t.row_adr[i];
     const T* Li = tr.L + t.row_adr[i];
     T xi = x[i] * tr.D_inv[i];
-    for (int k = 0; k < t.dof_depth[i]; k++) xi = fnma(Li[k], x[row[k]], xi);
+    CS_FOR (int k = 0; k < t.dof_depth[i]; k++) xi = fnma(Li[k], x[row[k]], xi);
     x[i] = xi;
   }
 }

@@ -11,6 +11,9 @@ import numpy as np
 from costate._native import _core
 
 if TYPE_CHECKING:
+    import torch
+
+    from costate._native.cuda.engine import CudaEngine
     from costate.scene.model import Model
 
 instruction_set = _core.instruction_set
@@ -48,8 +51,11 @@ ROLLOUT_INPUTS = ("q", "v", "control", "dt", "external", "params")
 class Engine:
     """The compiled structure of one model, and the sizes of what goes in and out of each call."""
 
-    def __init__(self, model: Model, *, form: int = -1, large: int = -1, pairs: np.ndarray | None = None) -> None:
+    def __init__(
+        self, model: Model, *, form: int = -1, large: int = -1, one_group: int = -1, pairs: np.ndarray | None = None
+    ) -> None:
         self.model = model
+        self._on: dict[Any, CudaEngine] = {}
         pairs = model.pairs if pairs is None else pairs
         self.tree = _core.Tree(
             list(model.parent), list(model.joint_type), list(model.motor_dof), [int(m) for m in model.massless], form,
@@ -64,7 +70,7 @@ class Engine:
             tie_a=list(model.tie_a), tie_b=list(model.tie_b), tie_axis=list(model.tie_axis),
             tie_first=list(accumulate(map(len, model.tie_locks), initial=0)), lock=list(chain(*model.tie_locks)),
             coupling_dof1=list(model.coupling_dof1), coupling_dof2=list(model.coupling_dof2), motor_tie=list(model.motor_tie),
-            planar=model.planar, shape_condim=list(model.shape_condim),
+            planar=model.planar, shape_condim=list(model.shape_condim), one_group=one_group,
         )  # fmt: skip
         nb, nq, nv, nu, size = model.nb, model.nq, model.nv, model.nu, self.tree.params_size
         self.outputs: dict[Op, tuple[int, ...]] = {
@@ -80,6 +86,15 @@ class Engine:
             Op.DISTANCE: (10,),
             Op.LINEARIZE: (4 * nv * nv, 2 * nv * nu),
         }
+
+    def cuda(self, device: torch.device) -> CudaEngine:
+        """The same model on a GPU."""
+        found = self._on.get(device)
+        if found is None:
+            from costate._native.cuda.engine import CudaEngine
+
+            found = self._on[device] = CudaEngine(self, device)
+        return found
 
     def check_finite(self, name: str, x: np.ndarray) -> None:
         """Raise ValueError with the place and the value of the first number in x [worlds, n] that is not finite."""

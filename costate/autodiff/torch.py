@@ -86,7 +86,10 @@ class _Instant(Function):
     def forward(engine: Engine, op: Op, options: Options | None, *inputs: Tensor | None) -> tuple[Tensor, ...]:
         worlds, first = _worlds(inputs), _first(inputs)
         outputs = tuple(first.new_empty((worlds, n)) for n in engine.outputs[op])
-        engine.tree.op(op, worlds, _arrays(inputs), _arrays(outputs), options)
+        if first.is_cuda:
+            engine.cuda(first.device).op(op, worlds, inputs, outputs, options)
+        else:
+            engine.tree.op(op, worlds, _arrays(inputs), _arrays(outputs), options)
         return outputs
 
     @staticmethod
@@ -118,8 +121,11 @@ class _InstantAdj(_Adjoint):
     @staticmethod
     def forward(engine: Engine, op: Op, wanted: tuple[bool, ...], *tensors: Tensor | None) -> tuple[Tensor, ...]:
         inputs, output_bars = tensors[: len(wanted)], tensors[len(wanted) :]
-        bars = _empty_bars(inputs, wanted)
-        engine.tree.op_adj(op, _worlds(inputs), _arrays(inputs), _arrays(output_bars), _arrays(bars))
+        bars, first = _empty_bars(inputs, wanted), _first(inputs)
+        if first.is_cuda:
+            engine.cuda(first.device).op_adj(op, _worlds(inputs), inputs, output_bars, bars)
+        else:
+            engine.tree.op_adj(op, _worlds(inputs), _arrays(inputs), _arrays(output_bars), _arrays(bars))
         return tuple(bar for bar in bars if bar is not None)
 
     @staticmethod
@@ -166,13 +172,16 @@ class _Rollout(Function):
         first, worlds, tree, n = _first(inputs), spec.worlds, engine.tree, spec.start + spec.steps
         q = first.new_empty((n, worlds, engine.model.nq))
         v = first.new_empty((n, worlds, engine.model.nv))
-        at = torch.empty((worlds, 1), dtype=torch.int32)
+        at = first.new_empty((worlds, 1), dtype=torch.int32)
         told: tuple[Tensor, ...] = ()
         if spec.detail >= STATUS:
             told = (first.new_empty((worlds, STATUS_WIDTH)),)
         if spec.detail == CONTACTS:
             slots, ids = first.new_empty((worlds, SLOT_WIDTH * tree.max_contacts)), at.new_empty((worlds, tree.max_contacts))
             told = (*told, slots, ids, first.new_empty((worlds, ROW_WIDTH * (tree.rows + tree.equality_rows))))
+        if first.is_cuda:
+            _rollout_cuda(engine, spec, inputs, q, v, at, told)
+            return q, v, at, *told
         arrays = tuple(_arrays(inputs))
         after = (x.numpy()[int(spec.start) :] for x in (q, v))
         more = (*_arrays(told), *_NOTHING[len(told) :])
@@ -212,8 +221,12 @@ class _RolloutAdj(_Adjoint):
 
     @staticmethod
     def forward(engine: Engine, spec: RolloutSpec, wanted: tuple[bool, ...], *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        inputs, (q, v, at, q_bar, v_bar, contacts_bar) = tensors[: len(wanted)], _arrays(tensors[len(wanted) :])
-        bars = _empty_bars(inputs, wanted)
+        inputs = tensors[: len(wanted)]
+        bars, first = _empty_bars(inputs, wanted), _first(inputs)
+        if first.is_cuda:
+            _rollout_adj_cuda(engine, spec, inputs, tensors[len(wanted) :], bars)
+            return tuple(bar for bar in bars if bar is not None)
+        q, v, at, q_bar, v_bar, contacts_bar = _arrays(tensors[len(wanted) :])
         after = [None if x is None else x[int(spec.start) :] for x in (q, v, q_bar, v_bar)]
         counts, states = (spec.worlds, spec.steps, spec.substeps), (*after[:2], at, *after[2:])
         how = (spec.decay, spec.truncate, spec.options, spec.clip)
@@ -235,6 +248,35 @@ class _RolloutAdj(_Adjoint):
         return merge.split_bars(apply(_RolloutAdj, engine, many, wanted, *merge.all(tensors, repeat)), wanted)
 
 
+def _rollout_cuda(
+    engine: Engine, spec: RolloutSpec, inputs: tuple[Tensor | None, ...], q: Tensor, v: Tensor, at: Tensor,
+    told: tuple[Tensor, ...],
+) -> None:  # fmt: skip
+    """_Rollout on a GPU: fills q, v, at and what is told."""
+    start, counts = int(spec.start), (spec.worlds, spec.steps, spec.substeps)
+    engine.cuda(q.device).rollout(*counts, inputs, q[start:], v[start:], at, spec.options, told)
+    first, speed = inputs[0], inputs[1]
+    if spec.start and first is not None and speed is not None:
+        q[0], v[0] = first, speed
+
+
+def _rollout_adj_cuda(
+    engine: Engine, spec: RolloutSpec, inputs: tuple[Tensor | None, ...], kept: tuple[Tensor | None, ...],
+    bars: tuple[Tensor | None, ...],
+) -> None:  # fmt: skip
+    """_RolloutAdj on a GPU: fills the bars."""
+    *states, contacts_bar = (None if x is None else x.detach().contiguous() for x in kept)
+    q, v, at, q_bar, v_bar = states
+    assert q is not None and at is not None
+    after = [None if x is None else x[int(spec.start) :] for x in (q, v, q_bar, v_bar)]
+    counts, how = (spec.worlds, spec.steps, spec.substeps), (spec.decay, spec.truncate, spec.options, spec.clip)
+    engine.cuda(q.device).rollout_adj(*counts, inputs, after, at, bars, *how, contacts_bar, None)
+    if spec.start:
+        for bar, state_bar in zip(bars[:2], (q_bar, v_bar), strict=True):
+            if bar is not None and state_bar is not None:
+                bar += torch.where(at >= spec.steps, state_bar[0], 0)  # a world that diverged gives no gradient
+
+
 @outside_graphs
 def instant(engine: Engine, op: Op, *inputs: Tensor | None, options: Options | None = None) -> tuple[Tensor, ...]:
     """Run `op` on flat tensors, differentiably; `options` of the solver for linearisations."""
@@ -244,6 +286,9 @@ def instant(engine: Engine, op: Op, *inputs: Tensor | None, options: Options | N
 @outside_graphs
 def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[Tensor, ...]:
     """Run many steps on flat tensors, differentiably: states after each control step, how many of them stayed finite, detail."""
+    first = _first(inputs)
+    if first.is_cuda and torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
+        engine.cuda(first.device).prepare_adjoint(spec.substeps, spec.options, first.dtype)
     return apply(_Rollout, engine, spec, *inputs)
 
 
@@ -252,11 +297,15 @@ def costate_norms(engine: Engine, spec: RolloutSpec, inputs: Iterable[Tensor | N
 
     states : q, v [steps, worlds, n] after each step, diverged_at [worlds, 1], and the bars of that q and v.
     """
-    q, v, at, q_bar, v_bar = _arrays(states)
-    norms = torch.zeros((spec.steps, spec.worlds), dtype=states[0].dtype)
+    norms = states[0].new_zeros((spec.steps, spec.worlds))
     counts, how = (spec.worlds, spec.steps, spec.substeps), (spec.decay, spec.truncate, spec.options, spec.clip)
-    arrays = _arrays(inputs)
-    engine.tree.rollout_adj(*counts, arrays, q, v, at, q_bar, v_bar, [None] * len(arrays), *how, None, norms.numpy())
+    inputs = tuple(inputs)
+    none = [None] * len(inputs)
+    if norms.is_cuda:
+        q, v, at, q_bar, v_bar = states
+        engine.cuda(norms.device).rollout_adj(*counts, inputs, (q, v, q_bar, v_bar), at, none, *how, None, norms)
+    else:
+        engine.tree.rollout_adj(*counts, _arrays(inputs), *_arrays(states), none, *how, None, norms.numpy())
     return norms
 
 

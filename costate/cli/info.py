@@ -6,6 +6,7 @@ import os
 import platform
 from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from costate.cli.output import Output
@@ -25,7 +26,7 @@ def run(arguments: Namespace, out: Output) -> int:
         ("threads", f"{facts['threads']} of {facts['cores']} cores (COSTATE_NUM_THREADS sets them)"),
         ("torch", facts["torch"]),
         ("GPU", ", ".join(gpu["names"]) if gpu["names"] else f"none: {gpu['reason']}"),
-        ("runs on", f"{', '.join(gpu['devices'])}{'' if gpu['used'] else ' only: this version computes on the CPU'}"),
+        ("runs on", ", ".join(gpu["devices"]) + (f" ({gpu['missing']})" if gpu["missing"] else "")),
         *((name, text or "not installed") for name, text in facts["packages"].items()),
     ]
     out.table("costate", rows)
@@ -55,7 +56,7 @@ def collect() -> dict[str, Any]:
 
 
 def _gpu() -> dict[str, Any]:
-    """Which there are, why there is none, and whether costate uses it."""
+    """Which there are, why there is none, and whether costate can use it, or what is missing."""
     import torch
 
     names: list[str] = []
@@ -66,7 +67,10 @@ def _gpu() -> dict[str, Any]:
         reason = "CUDA finds no device, or no driver"
     else:
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return {"names": names, "reason": reason, "used": False, "devices": ["cpu"]}
+    cupy = find_spec("cupy") is not None
+    used = bool(names) and cupy
+    missing = "for the GPU: pip install 'costate[cuda]'" if names and not cupy else None
+    return {"names": names, "reason": reason, "used": used, "missing": missing, "devices": ["cpu", "cuda"] if used else ["cpu"]}
 
 
 def _processor() -> str:

@@ -83,7 +83,7 @@ def world_of(where: str, model: Model, q: Tensor, params: Params | None, world: 
     front = 1 if timed else 0
     if q.ndim < 1 + front or q.shape[-1] != model.nq:
         raise ValueError(f"{where}: q must have shape [{'T, ' * timed}..., {model.nq}], got {tuple(q.shape)}")
-    params = b.check_params(model, params).to(torch.float64).detach()
+    params = b.check_params(model, params).to(torch.float64, "cpu").detach()
     lead = tuple(q.shape[front:-1])
     batch = b.broadcast({"the state": lead, "params": params.batch_shape})
     index = _world_index(where, world, batch)

@@ -85,7 +85,7 @@ def require(subject: str, tensor: Tensor, *rules: Rule) -> None:
 def check_params(params: Params) -> None:
     """Raise ValueError, naming field, owner, world and value, where `params` are not finite and physical."""
     model = params.model
-    values = {name: tensor.detach().numpy() for name, tensor in params.items()}
+    values = {name: tensor.detach().cpu().numpy() for name, tensor in params.items()}
     owners = _owners(params)
     massless = np.array(model.massless, dtype=bool)
     turning = [code in (Revolute.code, Prismatic.code) for code in model.joint_type]

@@ -72,12 +72,13 @@ class Params(Mapping[str, Tensor]):
             if value is None:
                 continue
             old, width = self._tensors[field], self._tensors[field].shape[-1]
-            row = value if isinstance(value, Tensor) else read(f"place: {field}", value).to(old.dtype)
+            row = value if isinstance(value, Tensor) else read(f"place: {field}", value).to(old)
             if row.ndim == 0 or row.shape[-1] != width:
                 raise ValueError(f"place: {field} must be {width} numbers, or [*batch, {width}], got shape {tuple(row.shape)}")
             batch = torch.broadcast_shapes(row.shape[:-1], old.shape[:-2])
             kept = old.expand(*batch, *old.shape[-2:])
-            fields[field] = kept.index_copy(-2, torch.tensor([index]), row.to(old.dtype).expand(*batch, width)[..., None, :])
+            where = torch.tensor([index], device=old.device)
+            fields[field] = kept.index_copy(-2, where, row.to(old).expand(*batch, width)[..., None, :])
         return Params(self._model, {**self._tensors, **fields})
 
     def leaves(self) -> list[Tensor]:
@@ -101,12 +102,15 @@ class Params(Mapping[str, Tensor]):
             fields[name] = fields[name].clone(memory_format=torch.contiguous_format).requires_grad_()
         return Params(self._model, fields)
 
-    def to(self, dtype: torch.dtype) -> Params:
-        """Every field in `dtype`, differentiably."""
-        return Params(self._model, {name: tensor.to(dtype) for name, tensor in self._tensors.items()})
+    def to(self, dtype: torch.dtype | None = None, device: torch.device | str | None = None) -> Params:
+        """Every field in `dtype` and on `device`, differentiably."""
+        return Params(self._model, {name: tensor.to(device=device, dtype=dtype) for name, tensor in self._tensors.items()})
 
     def flat(self, dtype: torch.dtype = torch.float64) -> Tensor:
-        """theta [*batch, P]: the engine's fields in order in one tensor; differentiable, not to be written to."""
+        """theta [*batch, P]: the engine's fields in order in one tensor; differentiable, not to be written to.
+
+        It is on the GPU if any field is.
+        """
         tensors = [self._tensors[field.name] for field in FIELDS]
         if torch.is_inference_mode_enabled() or any(t.requires_grad or t.is_inference() for t in tensors):
             return self._concatenate(tensors, dtype)
@@ -149,7 +153,7 @@ class Params(Mapping[str, Tensor]):
     def _fit(self, name: str, value: Numbers) -> Tensor:
         """`value` as a tensor that ends in the field's shape; what is no tensor takes the dtype of the present one."""
         shape = self._model.field_shapes[name]
-        tensor = value if isinstance(value, Tensor) else read(f"replace: {name}", value).to(self._tensors[name].dtype)
+        tensor = value if isinstance(value, Tensor) else read(f"replace: {name}", value).to(self._tensors[name])
         if tensor.shape[-len(shape) :] == shape:
             return tensor
         try:
@@ -161,12 +165,13 @@ class Params(Mapping[str, Tensor]):
         return tensor.expand(whole)
 
     def _concatenate(self, tensors: list[Tensor], dtype: torch.dtype) -> Tensor:
-        batch, rows = self._batch_shape, []
+        batch, rows, device = self._batch_shape, [], next((t.device for t in tensors if t.is_cuda), None)
         for field, tensor in zip(FIELDS, tensors, strict=True):
             shape = self._model.field_shapes[field.name]
             size = prod(shape)
             row = tensor if len(shape) == 1 else tensor.reshape(*tensor.shape[:-2], size)
-            rows.append(row.to(dtype).expand(*batch, size) if batch else row.to(dtype))
+            row = row.to(dtype) if device is None else row.to(device, dtype)
+            rows.append(row.expand(*batch, size) if batch else row)
         return torch.cat(rows, -1)
 
 
@@ -179,8 +184,8 @@ def _batch_shape(model: Model, tensors: Mapping[str, Tensor]) -> tuple[int, ...]
             raise TypeError(f"params: {name} must be a torch tensor, got {type(tensor).__name__} {tensor!r}")
         if tensor.dtype not in (torch.float64, torch.float32):
             raise TypeError(f"params: {name} must be float64 or float32, got {tensor.dtype}")
-        if tensor.device.type != "cpu":
-            raise TypeError(f"params: {name} must be on the cpu, got {tensor.device}")
+        if tensor.device.type not in ("cpu", "cuda"):
+            raise TypeError(f"params: {name} must be on the cpu or cuda, got {tensor.device}")
         lead = tensor.ndim - len(shape)
         if lead < 0 or tensor.shape[lead:] != shape:
             raise ValueError(f"params: {name} must have shape {shape} or [*batch, *{shape}], got {tuple(tensor.shape)}")

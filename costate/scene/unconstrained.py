@@ -85,10 +85,10 @@ class Unconstrained:
 def _index(params: Params, field: str) -> Tensor:
     """Which entries of `field` get coordinates: bodies with mass, numbers inside their range (in all worlds), or all."""
     if field in ("mass", "inertia"):
-        return torch.tensor(params.model.massless).logical_not().nonzero().flatten()
+        return torch.tensor(params.model.massless, device=params[field].device).logical_not().nonzero().flatten()
     value = _flat(params, field)
     if field not in LOGARITHMIC and field != "restitution":
-        return torch.arange(value.shape[-1])
+        return torch.arange(value.shape[-1], device=value.device)
     inside = value > 0 if field in LOGARITHMIC else (value > 0) & (value < 1)
     used = inside.reshape(prod(value.shape[:-1]), value.shape[-1]).any(0)
     got = params[field].tolist()
@@ -120,7 +120,7 @@ def _encode(params: Params, field: str, index: Tensor) -> Tensor:
 def _log_cholesky(params: Params, six: Tensor, index: Tensor) -> Tensor:
     inertia = to_matrix(six.double())  # near the bound float32 would lose the smallest root
     trace = inertia.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
-    second = trace / 2 * torch.eye(3, dtype=inertia.dtype) - inertia
+    second = trace / 2 * torch.eye(3, dtype=inertia.dtype, device=inertia.device) - inertia
     flat = torch.linalg.eigvalsh(second)[..., 0] <= BOUNDARY * trace[..., 0, 0]
     if flat.any():
         *_, item = flat.nonzero()[0].tolist()

@@ -55,32 +55,34 @@ def _tables(model: Model) -> _Tables:
 
 def actuator_forces(reading: Reading) -> Tensor:
     """Forces [*batch, nu] before the gear, N or N m. Those of rows come without gradient, see `_guarded`."""
-    model, t, kinds = reading.model, _tables(reading.model), torch.tensor(reading.model.actuator_type)
+    model, t, kinds = reading.model, _tables(reading.model), reading.index(reading.model.actuator_type)
     u = _clamped(reading, reading.control, model.clip, "control")
     gear, kp, kd = (reading.param(name) for name in ("gear", "kp", "kd"))
-    rate = gear * (reading.v + reading.h * reading.acceleration)[..., t.dof]
-    length = (gear * reading.q[..., t.coordinate] + reading.h * rate) * torch.tensor(t.sprung)
+    rate = gear * (reading.v + reading.h * reading.acceleration)[..., reading.index(t.dof)]
+    sprung = reading.constant(tuple(t.sprung), torch.bool)
+    length = (gear * reading.q[..., reading.index(t.coordinate)] + reading.h * rate) * sprung
     gain = torch.where(kinds == POSITION, kp, torch.where(kinds == VELOCITY, kd, torch.ones_like(kd)))
     f = gain * u - kp * length - kd * rate
     if t.general:
-        own = reading.param("control_gain") * u[..., t.general] + reading.param("control_bias")
-        f = f.index_copy(-1, torch.tensor(t.general), f[..., t.general] - u[..., t.general] + own)
+        general = reading.index(t.general)
+        own = reading.param("control_gain") * u[..., general] + reading.param("control_bias")
+        f = f.index_copy(-1, general, f[..., general] - u[..., general] + own)
     f = _clamped(reading, f, model.bound, "force")
     if not t.solved:
         return f
-    solved = reading.info.rows.impulse[..., t.rows] / reading.h
-    return f.index_copy(-1, torch.tensor(t.solved), solved)
+    solved = reading.info.rows.impulse[..., reading.index(t.rows)] / reading.h
+    return f.index_copy(-1, reading.index(t.solved), solved)
 
 
 def _clamped(reading: Reading, x: Tensor, index: tuple[int, ...], field: str) -> Tensor:
     """x [*batch, nu] within the limits of those actuators that have some."""
-    some = [k for k, i in enumerate(index) if i >= 0]
-    if not some:
+    limited = [k for k, i in enumerate(index) if i >= 0]
+    if not limited:
         return x
-    at = [index[k] for k in some]
+    some, at = reading.index(limited), reading.index(index[k] for k in limited)
     low, high = (reading.param(f"{field}_{end}")[..., at] for end in ("lower", "upper"))
     inside = torch.clamp(x[..., some], low, high)
-    return x.index_copy(-1, torch.tensor(some), inside)
+    return x.index_copy(-1, some, inside)
 
 
 def _guarded(reading: Reading, x: Tensor, rows: bool, kind: str, what: str) -> Tensor:
@@ -92,12 +94,12 @@ def _guarded(reading: Reading, x: Tensor, rows: bool, kind: str, what: str) -> T
 
 def _split(reading: Reading, x: Tensor, columns: list[int], solved: list[int], kind: str) -> Tensor:
     """The columns of x, those that are `solved` guarded, and only those."""
-    chosen = x[..., columns]
-    rows = [i for i, k in enumerate(columns) if k in solved]
-    if not rows:
+    chosen = x[..., reading.index(columns)]
+    guarded = [i for i, k in enumerate(columns) if k in solved]
+    if not guarded:
         return chosen
-    what = "servos, and of actuators on constraints"
-    return chosen.index_copy(-1, torch.tensor(rows), _guarded(reading, chosen[..., rows], True, kind, what))
+    rows, what = reading.index(guarded), "servos, and of actuators on constraints"
+    return chosen.index_copy(-1, rows, _guarded(reading, chosen[..., rows], True, kind, what))
 
 
 @dataclass(frozen=True)
@@ -153,12 +155,12 @@ class JointTorque(Sensor):
             drives += [[k for k, d in enumerate(model.motor_dof) if d == start + i] for i in range(count)]
             words += numbered(x.name, count)
         solved = _tables(model).solved
-        sums = torch.tensor([[float(k in motors) for k in range(model.nu)] for motors in drives], dtype=torch.float64)
+        sums = tuple(tuple(float(k in motors) for k in range(model.nu)) for motors in drives)
         rows = [i for i, motors in enumerate(drives) if any(k in solved for k in motors)]
 
         def read(reading: Reading) -> Tensor:
             force = reading.param("gear") * reading.once(actuator_forces)
-            joint = (sums.to(force.dtype) @ force.unsqueeze(-1)).squeeze(-1)
+            joint = (reading.constant(sums) @ force.unsqueeze(-1)).squeeze(-1)
             return _split(reading, joint, list(range(len(words))), rows, self.kind)
 
         return Bound(tuple(words), "N, N m", read, forces=True)
@@ -182,6 +184,7 @@ class LimitForce(Sensor):
         rows = [before + i for i in limits]
 
         def read(reading: Reading) -> Tensor:
-            return _guarded(reading, reading.info.rows.impulse[..., rows] / reading.h, True, self.kind, "joint limits")
+            force = reading.info.rows.impulse[..., reading.index(rows)] / reading.h
+            return _guarded(reading, force, True, self.kind, "joint limits")
 
         return Bound(tuple(x.name for x in found), "N, N m", read, forces=True)

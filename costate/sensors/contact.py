@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import transforming
+from costate.batch import capturing
+from costate.devices import constant
 from costate.rotation import inverse, multiply, normalise, rotate
 from costate.scene.codes import PLANE
 from costate.scene.names import WORLD, suggest
@@ -29,8 +31,8 @@ _NORMAL = (
 class Sides(NamedTuple):
     """Groups of shapes, and what may touch them."""
 
-    member: Tensor  # [shapes + 1, n] 1 where a shape is of a group; the last row is for empty slots
-    other: Tensor  # [shapes + 1] 1 where a shape counts as what touches
+    member: tuple[tuple[float, ...], ...]  # [shapes + 1, n] 1 where a shape is of a group; the last row is for empty slots
+    other: tuple[float, ...]  # [shapes + 1] 1 where a shape counts as what touches
     flat: bool  # whether all that can touch are planes
 
 
@@ -40,10 +42,10 @@ def find_sides(model: Model, where: str, names: tuple[str, ...], against: Names 
     count = len(model.shape_names)
     others = range(count) if against is None else {i for name in as_names(where, against) for i in _shapes(model, where, name)}
     rows = range(count + 1)
-    member = torch.tensor([[float(i in group) for group in groups] for i in rows], dtype=torch.float64)
+    member = tuple(tuple(float(i in group) for group in groups) for i in rows)
     planes, members = {i for i, code in enumerate(model.shape_type) if code == PLANE}, set().union(*groups)
     flat = all(planes & {a, b} for a, b in model.pairs.tolist() if members & {a, b})
-    return Sides(member, torch.tensor([float(i in others) for i in rows], dtype=torch.float64), flat)
+    return Sides(member, tuple(float(i in others) for i in rows), flat)
 
 
 def _shapes(model: Model, where: str, name: str) -> list[int]:
@@ -72,7 +74,7 @@ def _shapes(model: Model, where: str, name: str) -> list[int]:
 
 def signs(reading: Reading, sides: Sides) -> Tensor:
     """[*batch, slots, n]: 1 where a group is shape b of a contact, -1 where it is shape a; 0 where it is neither or both."""
-    c, (member, other) = reading.info.contacts, (x.to(reading.q.dtype) for x in sides[:2])
+    c, member, other = reading.info.contacts, reading.constant(sides.member), reading.constant(sides.other)
     return member[c.shape_b] * other[c.shape_a].unsqueeze(-1) - member[c.shape_a] * other[c.shape_b].unsqueeze(-1)
 
 
@@ -88,11 +90,10 @@ def plane_normals(reading: Reading) -> tuple[Tensor, Tensor]:
     planes = [i for i, code in enumerate(model.shape_type) if code == PLANE]
     if not planes or c.normal.requires_grad:
         return c.normal, torch.full_like(c.active, c.normal.requires_grad)
-    on = [model.shape_body[i] for i in planes]
-    turn = multiply(reading.bodies.quaternion[..., on, :], normalise(reading.param("shape_quat")[..., planes, :]))
-    up = rotate(turn, reading.q.new_tensor([0.0, 0.0, 1.0]))  # [*batch, planes, 3]
-    which = torch.full((len(model.shape_names) + 1,), -1)
-    which[planes] = torch.arange(len(planes))
+    on, some = reading.index(model.shape_body[i] for i in planes), reading.index(planes)
+    turn = multiply(reading.bodies.quaternion[..., on, :], normalise(reading.param("shape_quat")[..., some, :]))
+    up = rotate(turn, reading.constant((0.0, 0.0, 1.0)))  # [*batch, planes, 3]
+    which = reading.index(planes.index(i) if i in planes else -1 for i in range(len(model.shape_names) + 1))
     index = which[c.shape_a].unsqueeze(-1)  # a plane is always shape a
     on_plane = index[..., 0] >= 0
     of_plane = up.gather(-2, index.clamp(min=0).expand(*c.shape_a.shape, 3))
@@ -101,7 +102,7 @@ def plane_normals(reading: Reading) -> tuple[Tensor, Tensor]:
 
 def guarded(reading: Reading, x: Tensor, sides: Sides, unknown: Tensor, kind: str) -> Tensor:
     """x [*batch, n], whose gradient is not known where any contact of `unknown` [*batch, slots] plays a part."""
-    if sides.flat or not x.requires_grad or not (transforming() or bool(unknown.any())):
+    if sides.flat or not x.requires_grad or not (transforming() or capturing(x) or bool(unknown.any())):
         return x
     return without_gradient(x, reading.acceleration, _NORMAL.format(kind=kind))
 
@@ -186,7 +187,7 @@ class ContactForce(Sensor):
 def _tangent(n: Tensor) -> Tensor:
     """Unit vectors across n [..., 3]: x made perpendicular, or y where n is nearer to x than to both others; 0 where n is."""
     across = n[..., :1].abs() > n[..., 1:].abs().amax(-1, keepdim=True)
-    axis = torch.where(across, n.new_tensor([0.0, 1.0, 0.0]), n.new_tensor([1.0, 0.0, 0.0]))
+    axis = torch.where(across, constant((0.0, 1.0, 0.0), n), constant((1.0, 0.0, 0.0), n))
     t = axis - (axis * n).sum(-1, keepdim=True) * n
     none = ~n.bool().any(-1, keepdim=True)
     return torch.where(none, torch.zeros_like(t), normalise(torch.where(none, torch.ones_like(t), t)))

@@ -140,7 +140,7 @@ class FrameAcceleration(FrameSensor):
     unit, forces = "m/s^2", True
 
     def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return point_accelerations(reading, places.on, at)
+        return point_accelerations(reading, reading.index(places.on), at)
 
 
 class FrameAngularAcceleration(FrameSensor):
@@ -149,4 +149,4 @@ class FrameAngularAcceleration(FrameSensor):
     unit, forces = "rad/s^2", True
 
     def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return reading.once(accelerations).angular.index_select(-2, places.on)
+        return reading.once(accelerations).angular.index_select(-2, reading.index(places.on))

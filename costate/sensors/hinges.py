@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def _sides(reading: Reading, ties: list[int]) -> tuple[Frames, Frames, Tensor, Tensor]:
     """Frames a and b, their axes z, and which of them are slides."""
     a, b = (frames(reading, tie_places(reading.model, ties, side)) for side in (0, 1))
-    slide = torch.tensor([reading.model.tie_axis[i] == SLIDE_AXIS for i in ties])
-    return a, b, rotate(a.quaternion, reading.q.new_tensor([0.0, 0.0, 1.0])), slide
+    slide = reading.constant(tuple(reading.model.tie_axis[i] == SLIDE_AXIS for i in ties), torch.bool)
+    return a, b, rotate(a.quaternion, reading.constant((0.0, 0.0, 1.0))), slide
 
 
 def tie_coordinates(reading: Reading, ties: list[int]) -> Tensor:

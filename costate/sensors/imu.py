@@ -43,7 +43,7 @@ class Accelerometer(FrameSensor):
     unit, forces = "m/s^2", True
 
     def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        felt = point_accelerations(reading, places.on, at) - reading.param("gravity").unsqueeze(-2)
+        felt = point_accelerations(reading, reading.index(places.on), at) - reading.param("gravity").unsqueeze(-2)
         return rotate(inverse(at.quaternion), felt)
 
 
@@ -67,4 +67,4 @@ class Magnetometer(FrameSensor):
             raise ValueError(f"{self.kind}: field must be three numbers, not all of them zero, got {self.field!r}")
 
     def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return rotate(inverse(at.quaternion), at.position.new_tensor(self.field))
+        return rotate(inverse(at.quaternion), reading.constant(tuple(self.field)))

@@ -82,11 +82,9 @@ class Encoder(Sensor):
             columns += range(start, start + count)
             words += numbered(x.name, count)
 
-        index = torch.tensor(columns)
-
         def read(reading: Reading) -> Tensor:
             q = reading.once(unit_coordinates)
-            return (torch.cat((q, tie_coordinates(reading, ties)), -1) if ties else q).index_select(-1, index)
+            return (torch.cat((q, tie_coordinates(reading, ties)), -1) if ties else q).index_select(-1, reading.index(columns))
 
         return Bound(tuple(words), _unit(model, found, ""), read)
 
@@ -112,11 +110,9 @@ class EncoderRate(Sensor):
             columns += range(start, start + count)
             words += numbered(x.name, count)
 
-        index = torch.tensor(columns)
-
         def read(reading: Reading) -> Tensor:
             v = reading.v
-            return (torch.cat((v, tie_rates(reading, ties)), -1) if ties else v).index_select(-1, index)
+            return (torch.cat((v, tie_rates(reading, ties)), -1) if ties else v).index_select(-1, reading.index(columns))
 
         return Bound(tuple(words), _unit(model, found, "/s"), read)
 
@@ -138,8 +134,9 @@ class LimitDistance(Sensor):
         columns = [model.q_address[x.joint] for x in found]
 
         def read(reading: Reading) -> Tensor:
-            q, lower, upper = reading.q[..., columns], reading.param("limit_lower"), reading.param("limit_upper")
-            return torch.minimum(q - lower[..., rows], upper[..., rows] - q)
+            q, at = reading.q[..., reading.index(columns)], reading.index(rows)
+            lower, upper = (reading.param(name)[..., at] for name in ("limit_lower", "limit_upper"))
+            return torch.minimum(q - lower, upper - q)
 
         return Bound(tuple(x.name for x in found), _unit(model, found, ""), read)
 
@@ -168,9 +165,9 @@ def unit_coordinates(reading: Reading) -> Tensor:
     ]
     if not starts:
         return q
-    columns = [at + i for at in starts for i in range(4)]
+    columns = reading.index(at + i for at in starts for i in range(4))
     unit = normalise(q[..., columns].unflatten(-1, (-1, 4))).flatten(-2)
-    return q.index_copy(-1, torch.tensor(columns), unit)
+    return q.index_copy(-1, columns, unit)
 
 
 def _unit(model: Model, found: Sequence[Driven], per: str) -> str:

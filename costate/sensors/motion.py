@@ -39,12 +39,13 @@ class _Tables(NamedTuple):
     moves: Tensor  # [nb, nv] 1 where a dof moves a body
 
 
-def _tables(model: Model) -> _Tables:
-    """Made once for a model."""
-    cached = model.__dict__.get("_motion_tables")
-    if cached is None:
-        cached = model.__dict__["_motion_tables"] = _make_tables(model)
-    return cached
+def _tables(model: Model, device: torch.device) -> _Tables:
+    """Made once for a model and a device."""
+    known: dict[torch.device, _Tables] = model.__dict__.setdefault("_motion_tables", {})
+    if device not in known:
+        with torch.inference_mode(False):  # whoever comes first must not decide for others
+            known[device] = _Tables(*(x.to(device) for x in _make_tables(model)))
+    return known[device]
 
 
 def _make_tables(model: Model) -> _Tables:
@@ -57,15 +58,15 @@ def _make_tables(model: Model) -> _Tables:
         slides = {Free: (-1,) * 3, Planar: (model.parent[i],) * 2}.get(joint, ())
         fixed_in += [*slides, *(i,) * (joint.nv - len(slides))]
     dof_body = model.dof_body
-    with torch.inference_mode(False):  # whoever comes first must not decide for others
-        moves = torch.tensor([[d in above for d in dof_body] for above in model.ancestors], dtype=torch.float64)
-    above, on, held = (body_index(model, bodies) for bodies in ([*root, -1], dof_body, fixed_in))
+    moves = torch.tensor([[d in above for d in dof_body] for above in model.ancestors], dtype=torch.float64)
+    lists = ([*root, -1], dof_body, fixed_in)
+    above, on, held = (torch.tensor(body_index(model, bodies), dtype=torch.long) for bodies in lists)
     return _Tables(above, on, held, moves.reshape(model.nb, model.nv))
 
 
 def accelerations(reading: Reading) -> Accelerations:
     """Of all bodies."""
-    bodies, t, a = reading.bodies, _tables(reading.model), reading.acceleration.unsqueeze(-1)
+    bodies, t, a = reading.bodies, _tables(reading.model, reading.q.device), reading.acceleration.unsqueeze(-1)
     origin = bodies.position.detach().index_select(-2, t.root)  # nothing depends on which point was chosen
     from_body = origin - bodies.position
     S_ang, S_lin = bodies.S.expand(*reading.batch, -1, -1).split(3, -1)

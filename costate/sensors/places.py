@@ -29,7 +29,7 @@ class Places:
     body: tuple[int, ...]  # -1 the world
     kind: tuple[str, ...]  # which parameters say where in the body: "body" (its own frame), "site", "com" or "tie"
     row: tuple[int, ...]  # in the fields of its kind
-    on: Tensor  # the bodies as a reading counts them, the world last
+    on: tuple[int, ...]  # the bodies as a reading counts them, the world last
 
 
 class Frames(NamedTuple):
@@ -64,10 +64,9 @@ def tie_places(model: Model, ties: Sequence[int], side: int) -> Places:
     return known[key]
 
 
-def body_index(model: Model, bodies: Sequence[int]) -> Tensor:
+def body_index(model: Model, bodies: Sequence[int]) -> tuple[int, ...]:
     """Bodies, -1 the world, as indices of what a reading has of all of them."""
-    with torch.inference_mode(False):  # whoever comes first must not decide for others
-        return torch.tensor([model.nb if i < 0 else i for i in bodies], dtype=torch.long)
+    return tuple(model.nb if i < 0 else i for i in bodies)
 
 
 def _find(model: Model, where: str, name: str) -> tuple[str, int]:
@@ -94,7 +93,8 @@ def frames(reading: Reading, places: Places) -> Frames:
 
 
 def _frames(reading: Reading, places: Places) -> Frames:
-    position, quaternion, spin, velocity = (x.index_select(-2, places.on) for x in reading.bodies[:4])
+    on = reading.index(places.on)
+    position, quaternion, spin, velocity = (x.index_select(-2, on) for x in reading.bodies[:4])
     if set(places.kind) == {"body"}:
         return Frames(position, quaternion, spin, velocity)
     pos, quat = _local(reading, places)
@@ -105,15 +105,15 @@ def _frames(reading: Reading, places: Places) -> Frames:
 
 def _local(reading: Reading, places: Places) -> tuple[Tensor, Tensor | None]:
     """Positions [..., n, 3] and unit quaternions [..., n, 4] of places in their bodies; None where all are the bodies' own."""
-    index = list(places.row)
     if len(kinds := set(places.kind)) == 1:
         pos, quat = _FIELDS[kinds.pop()]
         assert pos is not None
+        index = reading.index(places.row)
         turn = None if quat is None else normalise(reading.param(quat)[..., index, :])
         return reading.param(pos)[..., index, :], turn
-    one = reading.q.new_tensor([1.0, 0.0, 0.0, 0.0])
+    one = reading.constant((1.0, 0.0, 0.0, 0.0))
     rows: tuple[list[Tensor], list[Tensor]] = ([], [])
-    for kind, i in zip(places.kind, index, strict=True):
+    for kind, i in zip(places.kind, places.row, strict=True):
         for row, field, none in zip(rows, _FIELDS[kind], (one[1:], one), strict=True):
             row.append(none if field is None else reading.param(field)[..., i, :])
     pos, quat = (torch.stack(torch.broadcast_tensors(*row), -2) for row in rows)

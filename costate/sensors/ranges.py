@@ -64,16 +64,17 @@ class RangeFinder(Sensor):
 
         def read(reading: Reading) -> Tensor:
             at = frames(reading, places)
-            local = at.position.new_tensor(self.directions)
+            local = reading.constant(tuple(map(tuple, self.directions)))
             y = at.position.new_empty(*reading.batch, len(names), rays)
-            for shapes, members in groups.items():
+            for shapes, group in groups.items():
+                members = reading.index(group)
                 origin = at.position[..., members, None, :].expand(*reading.batch, -1, rays, -1).flatten(-3, -2)
                 direction = rotate(at.quaternion[..., members, None, :], local).flatten(-3, -2)
                 found = ray_cast(
                     reading.model, reading.q, origin, direction, reading.params, shapes=shapes, max_distance=self.max_distance
                 )  # fmt: skip
                 part = found.distance.clamp(max=self.max_distance).unflatten(-1, (-1, rays))
-                y = part if len(groups) == 1 else y.index_copy(-2, y.new_tensor(members).long(), part)
+                y = part if len(groups) == 1 else y.index_copy(-2, members, part)
             return y.flatten(-2)
 
         words = names if rays == 1 else tuple(f"{name} {k}" for name in names for k in range(rays))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from costate.autodiff.torch import transforming
+from costate.batch import capturing
 from costate.rotation import inverse, rotate
 from costate.sensors.contact import Sides, contact_forces, signs
 from costate.sensors.frames import FrameSensor
@@ -46,7 +47,8 @@ def needs(reading: Reading) -> Needs:
     m, bodies = reading.once(masses), reading.bodies
     spin = bodies.spin[..., :-1, :]
     at = Frames(m.com, bodies.quaternion[..., :-1, :], spin, m.velocity)
-    felt = point_accelerations(reading, torch.arange(reading.model.nb), at) - reading.param("gravity").unsqueeze(-2)
+    every = torch.arange(reading.model.nb, device=spin.device)
+    felt = point_accelerations(reading, every, at) - reading.param("gravity").unsqueeze(-2)
     turned = rotate(inverse(at.quaternion), reading.once(accelerations).angular[..., :-1, :])
     torque = rotate(at.quaternion, (m.inertia @ turned.unsqueeze(-1)).squeeze(-1)) + cross(spin, angular_momentum(reading, m))
     force = m.mass * felt
@@ -66,7 +68,7 @@ class ReactionSensor(FrameSensor):
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         places = find_places(model, self.kind, as_names(self.kind, self.at))
-        for name, row in zip(places.names, subtrees(model, list(places.body)), strict=True):
+        for name, row in zip(places.names, subtrees(model, places.body), strict=True):
             for tie, a, b in zip(model.tie_names, model.tie_a, model.tie_b, strict=True):
                 if (a >= 0 and bool(row[a])) != (b >= 0 and bool(row[b])):
                     raise ValueError(f"{self.kind}: constraint {tie!r} ties {name!r}, or what hangs on it, to something else")
@@ -91,7 +93,7 @@ class ReactionTorque(ReactionSensor):
     unit = "N m"
 
     def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        need, within = reading.once(needs), subtrees(reading.model, list(places.body)).to(reading.q.dtype)
+        need, within = reading.once(needs), reading.constant(subtrees(reading.model, places.body))
         arm = need.com.unsqueeze(-3) - at.position.unsqueeze(-2)  # [*batch, n, nb, 3]
         moment = need.torque.unsqueeze(-3) + cross(arm, need.force.unsqueeze(-3).expand_as(arm))
         torque = (within.unsqueeze(-1) * moment).sum(-2)
@@ -101,14 +103,15 @@ class ReactionTorque(ReactionSensor):
             arm = c.point.unsqueeze(-2) - at.position.unsqueeze(-3)  # [*batch, slots, n, 3]
             pushed = sign.unsqueeze(-1) * cross(arm, c.impulse.unsqueeze(-2).expand_as(arm))
             torque = torque - pushed.sum(-3) / h
-            if torque.requires_grad and not c.point.requires_grad and (transforming() or bool((sign != 0).any())):
+            unknown = torque.requires_grad and not c.point.requires_grad
+            if unknown and (transforming() or capturing(sign) or bool((sign != 0).any())):
                 torque = without_gradient(torque, reading.acceleration, _POINT.format(kind=self.kind))
         return rotate(inverse(at.quaternion), torque)
 
 
 def _forces(reading: Reading, places: Places) -> Tensor:
     """[*batch, n, 3] through the joints, world axes."""
-    need, within = reading.once(needs), subtrees(reading.model, list(places.body)).to(reading.q.dtype)
+    need, within = reading.once(needs), reading.constant(subtrees(reading.model, places.body))
     force = within @ need.force
     if not len(reading.model.pairs):
         return force
@@ -117,10 +120,6 @@ def _forces(reading: Reading, places: Places) -> Tensor:
 
 def _touched(model: Model, places: Places) -> Sides:
     """The shapes of everything that hangs on the bodies of places, against all others."""
-    within = subtrees(model, list(places.body))
-    member = torch.zeros(len(model.shape_body) + 1, len(places.body), dtype=torch.float64)
-    for i, body in enumerate(model.shape_body):
-        if body >= 0:
-            member[i] = within[:, body]
-    other = torch.ones(len(model.shape_body) + 1, dtype=torch.float64)
-    return Sides(member, other, flat=False)
+    within = subtrees(model, places.body)
+    member = tuple(tuple(row[body] if body >= 0 else 0.0 for row in within) for body in (*model.shape_body, -1))
+    return Sides(member, (1.0,) * len(member), flat=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from costate import batch as b
-from costate.dynamics import _poses as poses
+from costate import devices
+from costate.dynamics import poses
 from costate.inputs import check_state, step_size
 from costate.state import State
 
@@ -48,11 +49,11 @@ class Reading:
     ) -> None:  # fmt: skip
         check_state(state)
         self.model, self.sim, self.params = model, sim, b.check_params(model, params)
-        dtype, nu = sim.dtype, model.nu
-        q, v = b.tensor("q", state.q, (model.nq,), dtype), b.tensor("v", state.v, (model.nv,), dtype)
-        control = q.new_zeros(nu) if control is None else b.tensor("control", control, (nu,), dtype)
-        h = q.new_tensor(sim.dt) if dt is None else step_size(dt, dtype)
-        self.external = b.wrenches(model, external, dtype)
+        kind, nu = (sim.dtype, sim.device), model.nu
+        q, v = b.tensor("q", state.q, (model.nq,), *kind), b.tensor("v", state.v, (model.nv,), *kind)
+        control = q.new_zeros(nu) if control is None else b.tensor("control", control, (nu,), *kind)
+        h = devices.constant(sim.dt, q) if dt is None else step_size(dt, *kind)
+        self.external = b.wrenches(model, external, *kind)
         shapes: dict[str, tuple[int, ...]] = {
             "q": q.shape[:-1], "v": v.shape[:-1], "control": control.shape[:-1], "params": self.params.batch_shape,
             "dt": h.shape, "external": () if self.external is None else self.external.shape[:-2],
@@ -71,8 +72,16 @@ class Reading:
         return self._made[key]
 
     def param(self, name: str) -> Tensor:
-        """A parameter field in the dtype of the state."""
-        return self.params[name].to(self.q.dtype)
+        """A parameter field in the dtype and on the device of the state."""
+        return devices.field(self.params, name, self.q)
+
+    def constant(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+        """Numbers, in (nested) tuples, in the dtype and on the device of the state."""
+        return devices.constant(values, self.q, dtype)
+
+    def index(self, numbers: Iterable[int]) -> Tensor:
+        """Numbers of entries, on the device of the state."""
+        return devices.index(numbers, self.q)
 
     @cached_property
     def h(self) -> Tensor:
@@ -84,7 +93,7 @@ class Reading:
         """All poses and velocities: one call of the engine."""
         position, quaternion, velocity, S = poses(self.model, self.q, self.v, self.params)
         still = position.new_zeros(*self.batch, 1, 3)
-        upright = position.new_tensor([1.0, 0.0, 0.0, 0.0]).expand(*self.batch, 1, 4)
+        upright = self.constant((1.0, 0.0, 0.0, 0.0)).expand(*self.batch, 1, 4)
         position, quaternion = torch.cat((position, still), -2), torch.cat((quaternion, upright), -2)
         spin, linear = (torch.cat((x, still), -2) for x in velocity.split(3, -1))
         return Bodies(position, quaternion, spin, linear, S)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from costate import batch as b
+from costate.devices import constant
 from costate.scene import Model
 from costate.scene.names import new_name
 from costate.sensors.reading import Reading
@@ -101,7 +102,8 @@ class Sensors:
 
         control, params, external, dt : of the step that sensors of forces measure, as `Simulator.step` takes them.
         info : what `sim.step(state, control, params, ..., info=True)` told of that very step, where it was made already.
-        noise : True, or a generator: to every number normal noise of its sensor's standard deviation is added.
+        noise : True, or a generator of the state's device: to every number normal noise of its sensor's standard deviation is
+            added.
         """
         if sim.model is not self._model and sim.model.topology != self._model.topology:
             raise ValueError(f"sensors belong to another model: {self._model!r}, the simulator has {sim.model!r}")
@@ -148,8 +150,9 @@ class Sensors:
         """With noise where it is asked for, and scaled."""
         if noise is not False:
             generator = noise if isinstance(noise, torch.Generator) else None
-            y = y + torch.randn(y.shape, dtype=y.dtype, generator=generator) * y.new_tensor(self._noise)
-        return y if all(x == 1.0 for x in self._scale) else y / y.new_tensor(self._scale)
+            noisy = torch.randn(y.shape, dtype=y.dtype, device=y.device, generator=generator)
+            y = y + noisy * constant(tuple(self._noise), y)
+        return y if all(x == 1.0 for x in self._scale) else y / constant(tuple(self._scale), y)
 
 
 def _default_name(sensor: Sensor) -> str:

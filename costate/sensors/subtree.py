@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -44,9 +45,9 @@ def find_bodies(model: Model, where: str, names: Names) -> tuple[tuple[str, ...]
     return chosen, [model.body(name) for name in chosen]
 
 
-def subtrees(model: Model, bodies: list[int]) -> Tensor:
+def subtrees(model: Model, bodies: Sequence[int]) -> tuple[tuple[float, ...], ...]:
     """[n, nb] 1 where a body hangs on, or is, the one given."""
-    return torch.tensor([[i in above for above in model.ancestors] for i in bodies], dtype=torch.float64)
+    return tuple(tuple(float(i in above) for above in model.ancestors) for i in bodies)
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,12 @@ class SubtreeSensor(Sensor):
         """How it is read on this model."""
         names, bodies = find_bodies(model, self.kind, self.bodies)
         within = subtrees(model, bodies)
-        empty = within @ torch.tensor(model.massless, dtype=torch.float64) == within.sum(-1)
-        if empty.any():
-            raise ValueError(f"{self.kind}: {names[int(empty.int().argmax())]!r} and what hangs on it have no mass")
+        for name, row in zip(names, within, strict=True):
+            if all(massless for massless, inside in zip(model.massless, row, strict=True) if inside):
+                raise ValueError(f"{self.kind}: {name!r} and what hangs on it have no mass")
 
         def read(reading: Reading) -> Tensor:
-            return self._measure(reading, reading.once(masses), within.to(reading.q.dtype)).flatten(-2)
+            return self._measure(reading, reading.once(masses), reading.constant(within)).flatten(-2)
 
         return Bound(labels(names, XYZ), self.unit, read)
 

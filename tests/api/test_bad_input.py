@@ -191,7 +191,7 @@ CALLS = {
     "body name": (lambda: cs.point_jacobian(MODEL, Q, "hipp"), KeyError, "no body named 'hipp'", "hip"),
     "model": (lambda: cs.Simulator(STATE), TypeError, "model must be a costate.Model", "State"),
     "dtype": (lambda: cs.Simulator(MODEL, dtype=torch.float16), TypeError, "dtype must be torch.float64", "float16"),
-    "device": (lambda: cs.Simulator(MODEL, device="cuda"), ValueError, "device must be 'cpu'", "cuda"),
+    "device": (lambda: cs.Simulator(MODEL, device="cuda"), RuntimeError, "needs an NVIDIA GPU", "cuda"),
     "no such device": (lambda: cs.Simulator(MODEL, device="abacus"), ValueError, "device must be 'cpu'", "abacus"),
     "dt of Simulator": (lambda: cs.Simulator(MODEL, dt=-1.0), ValueError, "dt must be a positive finite number", "-1.0"),
     "dt of Simulator inf": (lambda: cs.Simulator(MODEL, dt=INF), ValueError, "dt must be a positive finite number", "inf"),

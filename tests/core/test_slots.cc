@@ -105,7 +105,8 @@ static void check_islands(const World& w) {
     }
     numbers += (rows - r0) * (rows - r0);
   }
-  CHECK(rows == rw.count[1] && rw.island_A[islands] == numbers && rows <= max_rows(t) && blocks <= max_blocks(t));
+  CHECK(rows == rw.count[1] && rw.island_A[islands] == numbers && rows <= max_rows(t, t.max_slots) &&
+        blocks <= max_blocks(t, t.max_slots));
   // blocks hang together if a chain of shared trees joins them: labels spread until nothing changes
   std::vector<int> label(blocks);
   for (int i = 0; i < blocks; i++) label[i] = i;
@@ -227,7 +228,7 @@ static int check_lanes(const World& w, Random& rng) {
     CHECK(lane(packed.s.rw.status->penetration, l) == alone.s.rw.status->penetration);
     different.insert(of_kind(theirs, kContactRows));
   }
-  CHECK(packed.s.rw.count[4] <= w.t.max_slots && packed.s.rw.count[1] <= max_rows(w.t));
+  CHECK(packed.s.rw.count[4] <= w.t.max_slots && packed.s.rw.count[1] <= max_rows(w.t, w.t.max_slots));
   return int(different.size());
 }
 

@@ -10,6 +10,7 @@
 #include "../../core/data/feature.h"
 #include "../../core/data/inputs.h"
 #include "../../core/data/interior.h"
+#include "../../core/data/layout.h"
 #include "../../core/data/model.h"
 #include "../../core/data/options.h"
 #include "../../core/data/params.h"

@@ -301,7 +301,7 @@ def test_the_engine_is_told(monkeypatch):
         "pair_b": [2, 3, 3, 3], "hull_vertices": [], "hull_faces": [], "hull_loop_size": [], "hull_loop": [], "hull_plane": [],
         "field_nx": [], "field_ny": [], "large": -1, "friction_rule": 2, "restitution_rule": 4, "max_contacts": 5,
         "tie_a": [], "tie_b": [], "tie_axis": [], "tie_first": [0], "lock": [], "coupling_dof1": [], "coupling_dof2": [],
-        "motor_tie": [-1, -1, -1], "planar": False, "shape_condim": [3, 3, 3, 3],
+        "motor_tie": [-1, -1, -1], "planar": False, "shape_condim": [3, 3, 3, 3], "one_group": -1,
     }  # fmt: skip
 
 

@@ -102,13 +102,13 @@ CS_FN double pose_sum(const Solid& g) {
 template <class T> CS_FN int choose_lane(const Tree& t, const Params<T>& th, const Rows<T>& rw, int p, int l, Vec3<T> shift,
                                          double reach, Feature* out) {
   Vec3<double> x_a[kMaxVertices], x_b[kMaxVertices];
-  int a = t.pair_a[p], b = t.pair_b[p], type = t.shape_type[a];
+  int a = t.pair_a[p], b = t.pair_b[p], kind = pair_kind(t, p);
   Solid g_b = solid(t, th, rw, b, l, zero3<T>(), x_b);
   Solid g_a = solid(t, th, rw, a, l, shift, x_a);
   // a world that went wrong has no features: where NaN is, nothing could be looked up
   if (!finite(pose_sum(g_a) + pose_sum(g_b) + reach)) return 0;
-  if (type == kPlane) return t.planar ? choose_line(g_a, g_b, reach, out) : choose_plane(g_a, g_b, reach, out);
-  if (type == kField) {
+  if (kind == kSolidOnPlane) return t.planar ? choose_line(g_a, g_b, reach, out) : choose_plane(g_a, g_b, reach, out);
+  if (kind == kOnField) {
     const T* heights = th.height + t.height_adr[a];
     auto height = [&](int id) { return double(lane(heights[id], l)); };
     return choose_field(FieldGrid{t.field_nx[a], t.field_ny[a], g_a.size, g_a.p, g_a.R}, height, g_b, reach, out);

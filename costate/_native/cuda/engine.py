@@ -1,0 +1,239 @@
+"""CudaEngine: the calls of a model's tree on torch tensors of one GPU, on torch's current stream."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from costate._native.cuda import build, source, structs
+
+if TYPE_CHECKING:
+    from costate._native.cpu import Engine
+
+ROLLOUT = -1  # in place of an Op
+_MOST_LOCAL = 400_000  # bytes of its own that a thread may have (the hardware: 512 KiB); beyond, scratch is in global memory
+_MOST_SCRATCH = 2 << 30  # bytes of that for all threads of a call
+_SCALAR = {torch.float32: "float", torch.float64: "double"}
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_THREADS = 128  # of a block at most
+
+
+class Kernel:
+    """One compiled call: its function, and the scratch memory that a thread of it needs outside its own."""
+
+    def __init__(self, function: Any, scratch: int) -> None:
+        self.function, self.scratch = function, scratch
+
+
+class CudaEngine:
+    """What `tree` computes on the CPU, for tensors on `device`. Nothing here waits for the GPU."""
+
+    def __init__(self, engine: Engine, device: torch.device) -> None:
+        self._engine, self._tree, self.device = engine, engine.tree, device
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self._building: dict[tuple[Any, ...], threading.Thread] = {}
+        self._lock = threading.Lock()
+        self._cupy = build.require_cupy()
+        properties = torch.cuda.get_device_properties(device)
+        self._arch = f"sm_{properties.major}{properties.minor}"
+        self._processors = properties.multi_processor_count
+
+    def op(self, op: int, worlds: int, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], options: Any) -> None:
+        """As Tree.op, on tensors."""
+        self._op(op, False, worlds, inputs, outputs, None, options)
+
+    def op_adj(
+        self, op: int, worlds: int, inputs: Sequence[Tensor | None], output_bars: Sequence[Tensor | None],
+        input_bars: Sequence[Tensor | None],
+    ) -> None:  # fmt: skip
+        """As Tree.op_adj, on tensors."""
+        self._op(op, True, worlds, inputs, output_bars, input_bars, None)
+
+    def _op(
+        self, op: int, adjoint: bool, worlds: int, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor | None],
+        bars: Sequence[Tensor | None] | None, options: Any,
+    ) -> None:  # fmt: skip
+        first = next(x for x in inputs if x is not None)
+        kernel, named = self._kernel(op, adjoint, 1, options, first.dtype)
+        call = np.zeros((), structs.OP)
+        call["worlds"], call["options"] = worlds, structs.options(named)
+        keep = _fill(call["in"], inputs, worlds)
+        keep += _fill(call["out_bar" if adjoint else "out"], outputs, worlds)
+        shared = _fill_bars(call["in_bar"], bars, inputs, worlds) if bars is not None else []
+        self._launch(kernel, call, worlds)
+        _sum(shared)
+        del keep
+
+    def rollout(
+        self, worlds: int, steps: int, substeps: int, inputs: Sequence[Tensor | None], q: Tensor, v: Tensor, at: Tensor,
+        options: Any, told: Sequence[Tensor],
+    ) -> None:  # fmt: skip
+        """As Tree.rollout, on tensors; what is not finite is not looked for."""
+        kernel, named = self._kernel(ROLLOUT, False, substeps, options, q.dtype)
+        call, keep = self._rollout_call(q.dtype, named, (worlds, steps, substeps), inputs, (q, v, None, None), at)
+        for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
+            self._set(call, name, x)
+        self._launch(kernel, call, worlds)
+        del keep
+
+    def rollout_adj(
+        self, worlds: int, steps: int, substeps: int, inputs: Sequence[Tensor | None], states: Sequence[Tensor | None],
+        at: Tensor, bars: Sequence[Tensor | None], decay: float, truncate: int, options: Any, clip: float,
+        contacts_bar: Tensor | None, norms: Tensor | None,
+    ) -> None:  # fmt: skip
+        """As Tree.rollout_adj, on tensors. states: q, v, q_bar, v_bar after each control step."""
+        dtype = next(x.dtype for x in states if x is not None)
+        kernel, named = self._kernel(ROLLOUT, True, substeps, options, dtype)
+        call, keep = self._rollout_call(dtype, named, (worlds, steps, substeps), inputs, states, at)
+        shared = _fill_bars(call["in_bar"], bars, inputs, worlds)
+        call["decay"], call["truncate"], call["clip"] = decay, truncate, clip
+        self._set(call, "contacts", contacts_bar)
+        self._set(call, "costate", norms)
+        self._launch(kernel, call, worlds)
+        _sum(shared)
+        del keep
+
+    def prepare_adjoint(self, substeps: int, options: Any, dtype: torch.dtype) -> None:
+        """Begin to compile the adjoint of a rollout, beside whatever follows: it takes longer than the forward."""
+        key = self._key(ROLLOUT, True, substeps, options, dtype)
+        with self._lock:
+            if key in self._kernels or key in self._building:
+                return
+            thread = threading.Thread(target=self._cubin, args=(key,), daemon=True)
+            self._building[key] = thread
+        thread.start()
+
+    def _rollout_call(
+        self, dtype: torch.dtype, named: dict[str, Any], counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
+        states: Sequence[Tensor | None], at: Tensor,
+    ) -> tuple[np.ndarray, list[Tensor]]:  # fmt: skip
+        call = np.zeros((), structs.rollout(_NUMPY[dtype]))
+        call["worlds"], call["steps"], call["substeps"] = counts
+        call["options"] = structs.options(named)
+        keep = _fill(call["in"], inputs, counts[0])
+        for name, x in zip(("q", "v", "q_bar", "v_bar"), states, strict=True):
+            if x is not None:
+                x = x.contiguous()
+                call[name] = (x.data_ptr(), x.shape[-1], x.shape[-1] * counts[0], 0)
+                keep.append(x)
+        call["diverged_at"] = at.data_ptr()
+        return call, [*keep, at]
+
+    @staticmethod
+    def _set(call: np.ndarray, name: str, x: Tensor | None) -> None:
+        if x is None or x.numel() == 0:
+            return
+        if name == "contact_ids":
+            call[name] = x.data_ptr()
+        else:
+            call[name]["data"] = x.data_ptr()
+
+    def _key(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> tuple[Any, ...]:
+        # scratch of an adjoint grows with the substeps: a power of two, so that few kernels serve all
+        room = 1 << (substeps - 1).bit_length() if adjoint else 1
+        return op, adjoint, room, tuple(options) if options else None, dtype
+
+    def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> tuple[Kernel, dict[str, Any]]:
+        key = self._key(op, adjoint, substeps, options, dtype)
+        named = self._named(key)
+        found = self._kernels.get(key)
+        if found is None:
+            waiting = self._building.pop(key, None)
+            if waiting is not None:
+                waiting.join()
+            code, outside = self._cubin(key)
+            with torch.cuda.device(self.device):
+                module = self._cupy.cuda.function.Module()
+                module.load(code)
+                found = self._kernels[key] = Kernel(module.get_function("call"), outside)
+        return found, named
+
+    def _named(self, key: tuple[Any, ...]) -> dict[str, Any]:
+        numbers = key[3] or _DEFAULTS
+        return self._tree.options(list(numbers))
+
+    def _source(self, key: tuple[Any, ...]) -> tuple[str, list[str], int]:
+        """The model's header, definitions, and bytes of scratch memory that a thread needs outside its own."""
+        op, adjoint, substeps, numbers, dtype = key
+        named, double = self._named(key), dtype == torch.float64
+        scratch = max(16, -(-self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), double) // 16) * 16)
+        local = scratch <= _MOST_LOCAL
+        size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
+        fixed = op == ROLLOUT and not named["impacts"] and self._fixed
+        defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, local, size, fixed)
+        header = source.model_header(self._tree, fixed=fixed)
+        return header, [*defined, f"-DCS_THREADS={_THREADS}"], 0 if local else scratch
+
+    def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, int]:
+        op, adjoint, _, _, dtype = key
+        header, defined, outside = self._source(key)
+        what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
+        return build.cubin(header, defined, _SCALAR[dtype], self._arch, what), outside
+
+    @cached_property
+    def _fixed(self) -> bool:
+        return source.fixed_rows(self._tree.counts(), self._tree.tables()) is not None
+
+    def _launch(self, kernel: Kernel, call: np.ndarray, worlds: int) -> None:
+        # few worlds: small blocks, so that every multiprocessor has some
+        threads = _THREADS if worlds >= 2 * _THREADS * self._processors else 32
+        blocks = -(-worlds // threads)
+        memory = None
+        if kernel.scratch:
+            blocks = max(1, min(blocks, _MOST_SCRATCH // (kernel.scratch * threads)))
+            memory = torch.empty(blocks * threads * kernel.scratch, dtype=torch.uint8, device=self.device)
+        pointer = np.uint64(0 if memory is None else memory.data_ptr())
+        struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
+        stream = self._cupy.cuda.ExternalStream(torch.cuda.current_stream(self.device).cuda_stream)
+        with torch.cuda.device(self.device):
+            kernel.function((blocks,), (threads,), (struct, pointer), stream=stream)
+
+
+# of ops that solve nothing
+_DEFAULTS = (20.0, 12.0, 1e-10, 0.01, 0.2, 0.5, 0.1, 0.0, 0.0, 1e-9, 1e-10, -1.0, 1.0, 0.0, 0.0)
+
+
+def _describe(x: Tensor, worlds: int) -> tuple[int, int, int, int]:
+    """Array of [worlds or 1, n] or [steps, worlds, n]: pointer, numbers to the next world, to the next step, no partial sums."""
+    n = x.shape[-1]
+    stride = 0 if x.shape[-2] == 1 and worlds > 1 else n
+    return x.data_ptr(), stride, n * x.shape[-2] if x.ndim == 3 else 0, 0
+
+
+def _fill(to: np.ndarray, tensors: Iterable[Tensor | None], worlds: int) -> list[Tensor]:
+    """Describe tensors to a kernel; returns them, contiguous, to be kept until it is launched."""
+    keep = []
+    for k, x in enumerate(tensors):
+        if x is not None and x.numel():
+            x = x.detach().contiguous()
+            to[k] = _describe(x, worlds)
+            keep.append(x)
+    return keep
+
+
+def _fill_bars(
+    to: np.ndarray, bars: Iterable[Tensor | None], inputs: Sequence[Tensor | None], worlds: int
+) -> list[tuple[Tensor, Tensor]]:
+    """The same of bars; of inputs that all worlds share with room for each world's part: bar and parts."""
+    shared = []
+    for k, (bar, x) in enumerate(zip(bars, inputs, strict=True)):
+        if bar is None or x is None or not bar.numel():
+            continue
+        to[k] = _describe(bar, worlds)
+        if x.shape[-2] == 1 and worlds > 1:
+            parts = bar.new_empty((worlds, x.shape[-1]))
+            to[k]["partial"] = parts.data_ptr()
+            shared.append((bar, parts))
+    return shared
+
+
+def _sum(shared: list[tuple[Tensor, Tensor]]) -> None:
+    """Add up the worlds' parts, in an order that depends on nothing but their number."""
+    for bar, parts in shared:
+        torch.sum(parts, 0, keepdim=True, out=bar)

@@ -1,0 +1,44 @@
+// The calls on a GPU, one thread per world: compiled at run time for one model, one element type and one call.
+//
+//   CS_MODEL      header with the model's Tree as constants; CS_METHOD, .. the same of its Options
+//   CS_SCALAR     float or double
+//   CS_OP_CODE    the Op, or -1: a rollout;   CS_ADJOINT  0 or 1
+//   CS_SCRATCH    bytes that a world needs on the way; CS_LOCAL 1: in the thread's own memory, which the hardware interleaves,
+//                 0: in `scratch`, for models that need more than a thread has. Then fewer threads than worlds may run
+//   CS_CALL_SIZE  bytes of the call's struct as Python fills it
+#include "op_kernel.h"
+#include "rollout_kernel.h"
+
+namespace costate {
+
+using E = CS_SCALAR;
+
+template <class F> __device__ __forceinline__ void for_each_world(long worlds, unsigned char* scratch, F run) {
+  long first = long(blockIdx.x) * blockDim.x + threadIdx.x, stride = long(gridDim.x) * blockDim.x;
+#if CS_LOCAL
+  __align__(16) unsigned char own[CS_SCRATCH];
+#else
+  unsigned char* own = scratch + first * CS_SCRATCH;
+#endif
+  for (long w = first; w < worlds; w += stride) run(w, static_cast<void*>(own));
+}
+
+#if CS_OP_CODE < 0
+static_assert(sizeof(RolloutCall<E>) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
+
+extern "C" __global__ void __launch_bounds__(CS_THREADS) call(RolloutCall<E> c, unsigned char* scratch) {
+  Tree tree;
+  c.tree = &tree;
+  for_each_world(c.worlds, scratch, [&](long w, void* own) { run_rollout<E>(c, w, w + 1, own); });
+}
+#else
+static_assert(sizeof(OpCall<E>) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
+
+extern "C" __global__ void __launch_bounds__(CS_THREADS) call(OpCall<E> c, unsigned char* scratch) {
+  Tree tree;
+  c.tree = &tree;
+  for_each_world(c.worlds, scratch, [&](long w, void* own) { run_op<E>(c, w, w + 1, own); });
+}
+#endif
+
+}  // namespace costate

@@ -1,0 +1,113 @@
+// The numbers and tables of a Tree by name, and where TreeStorage has them: what its view points to, and what kernels that are
+// compiled for one model have as constants. One line per field of Tree.
+#pragma once
+
+#define CS_COUNTS(F)                            \
+  F(nb, s.parent.size())                        \
+  F(nq, nq)                                     \
+  F(nv, nv)                                     \
+  F(nu, s.motor_dof.size())                     \
+  F(planar, s.planar)                           \
+  F(nm, row_dof.size())                         \
+  F(form, form)                                 \
+  F(n_clip, n_clip)                             \
+  F(n_bound, n_bound)                           \
+  F(n_servo, n_servo)                           \
+  F(n_general, n_general)                       \
+  F(n_row_motor, row_motor.size())              \
+  F(n_limit, s.limit_body.size())               \
+  F(n_dry, s.dry_dof.size())                    \
+  F(ns, s.shape_body.size())                    \
+  F(n_vertex, solids.n_vertex)                  \
+  F(n_height, solids.n_height)                  \
+  F(np, pairs.a.size())                         \
+  F(nk, pairs.nk)                               \
+  F(pair_kinds, pairs.kinds)                    \
+  F(turns, turns)                               \
+  F(n_groups, pairs.n_groups)                   \
+  F(max_near, max_near)                         \
+  F(max_cand, max_cand)                         \
+  F(large, large)                               \
+  F(alone, large || pairs.alone)                \
+  F(max_list, max_list)                         \
+  F(n_limit_groups, limit_group_adr.size() - 1) \
+  F(max_contacts, max_contacts)                 \
+  F(max_slots, max_slots)                       \
+  F(tree_rows, tree_rows)                       \
+  F(friction_rule, s.friction_rule)             \
+  F(restitution_rule, s.restitution_rule)       \
+  F(n_tie, s.tie_a.size())                      \
+  F(n_coupling, s.coupling_dof1.size())         \
+  F(n_item, equality.item.size())               \
+  F(ne, equality.lock.size())
+
+#define CS_TABLES(F)                       \
+  F(parent, s.parent)                      \
+  F(root, root)                            \
+  F(joined, joined)                        \
+  F(joint, s.joint)                        \
+  F(q_adr, q_adr)                          \
+  F(v_adr, v_adr)                          \
+  F(dof_body, dof_body)                    \
+  F(dof_parent, dof_parent)                \
+  F(dof_depth, dof_depth)                  \
+  F(row_adr, row_adr)                      \
+  F(row_dof, row_dof)                      \
+  F(col_adr, col_adr)                      \
+  F(col_dof, col_dof)                      \
+  F(last_dof, last_dof)                    \
+  F(motor_dof, s.motor_dof)                \
+  F(motor_tie, s.motor_tie)                \
+  F(motor_q, motor_q)                      \
+  F(actuator, s.actuator)                  \
+  F(clip, s.clip)                          \
+  F(bound, s.bound)                        \
+  F(general, general)                      \
+  F(servo, servo)                          \
+  F(row_motor, row_motor)                  \
+  F(limit_body, s.limit_body)              \
+  F(limit_dof, s.limit_dof)                \
+  F(dry_dof, s.dry_dof)                    \
+  F(shape_body, s.shape_body)              \
+  F(shape_type, s.shape_type)              \
+  F(hull_adr, solids.hull_adr)             \
+  F(height_adr, solids.height_adr)         \
+  F(field_nx, solids.field_nx)             \
+  F(field_ny, solids.field_ny)             \
+  F(solid, solids.numbers)                 \
+  F(solid_adr, solids.adr)                 \
+  F(solid_n, solids.n)                     \
+  F(pair_a, pairs.a)                       \
+  F(pair_b, pairs.b)                       \
+  F(pair_first, pairs.first)               \
+  F(pair_group, pairs.group)               \
+  F(pair_dim, pair_dim)                    \
+  F(partner_adr, pairs.partner_adr)        \
+  F(partner, pairs.partner)                \
+  F(tree_adr, tree_adr)                    \
+  F(tree_dof, tree_dof)                    \
+  F(tree_body_adr, tree_body_adr)          \
+  F(tree_body, tree_body)                  \
+  F(limit_order, limit_order)              \
+  F(limit_group_adr, limit_group_adr)      \
+  F(tie_a, s.tie_a)                        \
+  F(tie_b, s.tie_b)                        \
+  F(tie_axis, s.tie_axis)                  \
+  F(coupling_dof, coupling_dof)            \
+  F(coupling_q, coupling_q)                \
+  F(item, equality.item)                   \
+  F(item_row, equality.item_row)           \
+  F(lock, equality.lock)                   \
+  F(shown_row, equality.shown_row)         \
+  F(item_list_adr, equality.item_list_adr) \
+  F(item_list, equality.item_list)         \
+  F(item_sign, equality.item_sign)         \
+  F(item_J, equality.item_J)               \
+  F(dof_item_adr, equality.dof_item_adr)   \
+  F(dof_item, equality.dof_item)           \
+  F(diag_adr, equality.diag_adr)           \
+  F(fill_adr, equality.fill_adr)           \
+  F(fill_item, equality.fill_item)         \
+  F(fill_block, equality.fill_block)       \
+  F(update_adr, equality.update_adr)       \
+  F(update, equality.update)

@@ -1,0 +1,112 @@
+"""Kernels as they are compiled for one model, with its tables as constants, against the engine: by g++, bit for bit.
+
+What only a GPU can show is in test_gpu.py. Here a kernel is what NVRTC would be given, but for its entry, tests/cuda/on_cpu.cc.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import costate as cs
+from costate._native.cpu import Op
+from costate._native.cuda import engine as gpu
+from costate._native.cuda import source
+from tests.cuda.scenes import WORLDS
+
+ROOT = Path(__file__).parents[2]
+COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
+STEPS, COUNT = 12, 5
+FAST = ("arm", "quadruped", "loop", "planar")  # the others run with --slow
+pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+
+
+class OnCpu(gpu.CudaEngine):
+    """The engine of a GPU whose kernels run on the CPU, on tensors of the CPU."""
+
+    def __init__(self, model: cs.Model, folder: Path) -> None:
+        self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
+        self._kernels: dict[tuple[Any, ...], Any] = {}
+
+    def _kernel(self, op, adjoint, substeps, options, dtype):
+        key = self._key(op, adjoint, substeps, options, dtype)
+        if key not in self._kernels:
+            header, defined, _ = self._source(key)
+            folder = self._folder / str(len(self._kernels))
+            folder.mkdir()
+            (folder / source.MODEL).write_text(header)
+            library = folder / "kernel.so"
+            command = [*COMPILE, *defined, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            self._kernels[key] = ctypes.CDLL(str(library)).call
+        return self._kernels[key], self._named(key)
+
+    def _launch(self, kernel, call, worlds):
+        kernel(ctypes.c_void_p(call.ctypes.data))
+
+
+def cases():
+    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in WORLDS]
+
+
+@pytest.mark.parametrize("name", cases())
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_steps_and_their_adjoint(name, tmp_path):
+    world = WORLDS[name]
+    model = world.build()
+    sim, kernels = world.simulator(model), OnCpu(model, tmp_path)
+    q, v, u = world.inputs(model, COUNT, STEPS)
+    inputs, _ = sim.gather(cs.State(q, v), u if model.nu else None, None, None, None, time=STEPS)
+    found = [torch.empty(STEPS, COUNT, n, dtype=q.dtype) for n in (model.nq, model.nv)]
+    at, status = torch.empty(COUNT, 1, dtype=torch.int32), torch.empty(COUNT, 11, dtype=q.dtype)
+    kernels.rollout(COUNT, STEPS, 1, inputs, *found, at, sim.options, (status,))
+    traj = sim.rollout(cs.State(q, v), u if model.nu else None, steps=STEPS)
+    for x, y in zip((*found, status), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
+        assert torch.equal(x, y)
+    bars = [torch.randn_like(x) for x in found]
+    ours = [None if x is None else torch.empty_like(x) for x in inputs]
+    kernels.rollout_adj(COUNT, STEPS, 1, inputs, (*found, *bars), at, ours, 1.0, 0, sim.options, 0.0, None, None)
+    theirs = [None if x is None else np.empty_like(x.numpy()) for x in inputs]
+    arrays = [None if x is None else x.contiguous().numpy() for x in inputs]
+    states = (*(x.numpy() for x in found), at.numpy(), *(x.numpy() for x in bars))
+    model.engine.tree.rollout_adj(COUNT, STEPS, 1, arrays, *states, theirs, 1.0, 0, sim.options, 0.0, None, None)
+    for x, y in zip(ours, theirs, strict=True):
+        if x is None:
+            continue
+        if x.shape[-2] == COUNT:
+            assert torch.equal(x, torch.from_numpy(y))
+        else:  # summed over the worlds in another order
+            torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-10, atol=1e-10 * float(np.abs(y).max()))
+
+
+@pytest.mark.parametrize("op", [Op.POSES, pytest.param(Op.MASS_MATRIX, marks=pytest.mark.slow), Op.PREPARE])
+def test_functions_of_an_instant(op, tmp_path):
+    world = WORLDS["arm"]
+    model = world.build()
+    kernels = OnCpu(model, tmp_path)
+    q, v, _ = world.inputs(model, COUNT, 1)
+    theta = model.params().flat().unsqueeze(0)
+    inputs = {Op.POSES: (q, v, theta), Op.MASS_MATRIX: (q, theta), Op.PREPARE: (theta,)}[op]
+    worlds = 1 if op == Op.PREPARE else COUNT
+    ours, theirs = ([torch.empty(worlds, n, dtype=q.dtype) for n in model.engine.outputs[op]] for _ in range(2))
+    kernels.op(op, worlds, inputs, ours, None)
+    model.engine.tree.op(op, worlds, [x.numpy() for x in inputs], [x.numpy() for x in theirs], None)
+    assert all(torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+def test_rows_of_small_models_have_fixed_places():
+    """All that can touch has a place; models with more rows find places in every step."""
+    known = {name: world.build() for name, world in WORLDS.items() if name in ("arm", "quadruped", "ant", "loop", "shapes")}
+    fixed = {name: source.fixed_rows(model.engine.tree.counts(), model.engine.tree.tables()) for name, model in known.items()}
+    assert [name for name, rows in fixed.items() if rows] == ["arm", "quadruped"]
+    rows = fixed["quadruped"]
+    assert rows is not None and rows["counts"][:3] == [4, 12, 1] and rows["list_n"] == [9] * 4
+    assert len(rows["common_a"]) == 4 * 9 + 6 * 6, "legs share the base's dofs"
