@@ -9,7 +9,6 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ import torch
 import costate as cs
 from costate._native.cpu import Op
 from costate._native.cuda import engine as gpu
-from costate._native.cuda import source
+from costate._native.cuda import source, structs
 from tests.cuda.scenes import WORLDS
 
 ROOT = Path(__file__).parents[2]
@@ -33,24 +32,21 @@ class OnCpu(gpu.CudaEngine):
 
     def __init__(self, model: cs.Model, folder: Path) -> None:
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
-        self._kernels: dict[tuple[Any, ...], Any] = {}
+        self._kernels, self._building = {}, {}
 
-    def _kernel(self, op, adjoint, substeps, options, dtype):
-        key = self._key(op, adjoint, substeps, options, dtype)
-        if key not in self._kernels:
-            header, defined, _ = self._source(key)
-            folder = self._folder / str(len(self._kernels))
-            folder.mkdir()
-            (folder / source.MODEL).write_text(header)
-            library = folder / "kernel.so"
-            command = [*COMPILE, *defined, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
-            done = subprocess.run(command, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            self._kernels[key] = ctypes.CDLL(str(library)).call
-        return self._kernels[key], self._named(key)
+    def _load(self, key):
+        header, defined, _ = self._source(key)
+        folder = self._folder / str(len(self._kernels))
+        folder.mkdir()
+        (folder / source.MODEL).write_text(header)
+        library = folder / "kernel.so"
+        command = [*COMPILE, *defined, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return gpu.Kernel(ctypes.CDLL(str(library)).call, structs.options(self._named(key)), 0)
 
     def _launch(self, kernel, call, worlds):
-        kernel(ctypes.c_void_p(call.ctypes.data))
+        kernel.function(ctypes.c_void_p(call.ctypes.data))
 
 
 def cases():

@@ -12,6 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.errors import LiveError
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
 from costate._native.cuda import source
 
 _PATIENCE_S = 2.0  # compiling that takes longer is told
@@ -72,11 +76,26 @@ def _compile(nvrtc: Any, model: str, options: list[str]) -> bytes:
 
 @contextlib.contextmanager
 def _told(text: str) -> Iterator[None]:
-    """Say on stderr what takes so long, if it does."""
-    timer = threading.Timer(_PATIENCE_S, lambda: print(f"costate: {text} ...", file=sys.stderr, flush=True))
+    """Say on stderr what takes so long, if it does: on a terminal with the seconds that have passed."""
+    bars: list[Progress] = []
+
+    def show() -> None:
+        if sys.stderr.isatty():
+            columns = (SpinnerColumn(), TextColumn("costate: {task.description}"), TimeElapsedColumn())
+            bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            bar.add_task(text, total=None)
+            with contextlib.suppress(LiveError):  # a second one beside the first: that one is enough
+                bar.start()
+                bars.append(bar)
+        else:
+            print(f"costate: {text} ...", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(_PATIENCE_S, show)
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        for bar in bars:
+            bar.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +24,12 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _THREADS = 128  # of a block at most
 
 
-class Kernel:
-    """One compiled call: its function, and the scratch memory that a thread of it needs outside its own."""
+class Kernel(NamedTuple):
+    """One compiled call: its function, the options to call it with, and bytes that a thread needs outside its own memory."""
 
-    def __init__(self, function: Any, scratch: int) -> None:
-        self.function, self.scratch = function, scratch
+    function: Any
+    options: np.ndarray
+    scratch: int
 
 
 class CudaEngine:
@@ -60,9 +61,9 @@ class CudaEngine:
         bars: Sequence[Tensor | None] | None, options: Any,
     ) -> None:  # fmt: skip
         first = next(x for x in inputs if x is not None)
-        kernel, named = self._kernel(op, adjoint, 1, options, first.dtype)
+        kernel = self._kernel(op, adjoint, 1, options, first.dtype)
         call = np.zeros((), structs.OP)
-        call["worlds"], call["options"] = worlds, structs.options(named)
+        call["worlds"], call["options"] = worlds, kernel.options
         keep = _fill(call["in"], inputs, worlds)
         keep += _fill(call["out_bar" if adjoint else "out"], outputs, worlds)
         shared = _fill_bars(call["in_bar"], bars, inputs, worlds) if bars is not None else []
@@ -75,8 +76,8 @@ class CudaEngine:
         options: Any, told: Sequence[Tensor],
     ) -> None:  # fmt: skip
         """As Tree.rollout, on tensors; what is not finite is not looked for."""
-        kernel, named = self._kernel(ROLLOUT, False, substeps, options, q.dtype)
-        call, keep = self._rollout_call(q.dtype, named, (worlds, steps, substeps), inputs, (q, v, None, None), at)
+        kernel = self._kernel(ROLLOUT, False, substeps, options, q.dtype)
+        call, keep = self._rollout_call(q.dtype, kernel.options, (worlds, steps, substeps), inputs, (q, v, None, None), at)
         for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
             self._set(call, name, x)
         self._launch(kernel, call, worlds)
@@ -89,8 +90,8 @@ class CudaEngine:
     ) -> None:  # fmt: skip
         """As Tree.rollout_adj, on tensors. states: q, v, q_bar, v_bar after each control step."""
         dtype = next(x.dtype for x in states if x is not None)
-        kernel, named = self._kernel(ROLLOUT, True, substeps, options, dtype)
-        call, keep = self._rollout_call(dtype, named, (worlds, steps, substeps), inputs, states, at)
+        kernel = self._kernel(ROLLOUT, True, substeps, options, dtype)
+        call, keep = self._rollout_call(dtype, kernel.options, (worlds, steps, substeps), inputs, states, at)
         shared = _fill_bars(call["in_bar"], bars, inputs, worlds)
         call["decay"], call["truncate"], call["clip"] = decay, truncate, clip
         self._set(call, "contacts", contacts_bar)
@@ -110,12 +111,12 @@ class CudaEngine:
         thread.start()
 
     def _rollout_call(
-        self, dtype: torch.dtype, named: dict[str, Any], counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
+        self, dtype: torch.dtype, options: np.ndarray, counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
         states: Sequence[Tensor | None], at: Tensor,
     ) -> tuple[np.ndarray, list[Tensor]]:  # fmt: skip
         call = np.zeros((), structs.rollout(_NUMPY[dtype]))
         call["worlds"], call["steps"], call["substeps"] = counts
-        call["options"] = structs.options(named)
+        call["options"] = options
         keep = _fill(call["in"], inputs, counts[0])
         for name, x in zip(("q", "v", "q_bar", "v_bar"), states, strict=True):
             if x is not None:
@@ -139,20 +140,22 @@ class CudaEngine:
         room = 1 << (substeps - 1).bit_length() if adjoint else 1
         return op, adjoint, room, tuple(options) if options else None, dtype
 
-    def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> tuple[Kernel, dict[str, Any]]:
+    def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> Kernel:
         key = self._key(op, adjoint, substeps, options, dtype)
-        named = self._named(key)
         found = self._kernels.get(key)
         if found is None:
             waiting = self._building.pop(key, None)
             if waiting is not None:
                 waiting.join()
-            code, outside = self._cubin(key)
-            with torch.cuda.device(self.device):
-                module = self._cupy.cuda.function.Module()
-                module.load(code)
-                found = self._kernels[key] = Kernel(module.get_function("call"), outside)
-        return found, named
+            found = self._kernels[key] = self._load(key)
+        return found
+
+    def _load(self, key: tuple[Any, ...]) -> Kernel:
+        code, outside = self._cubin(key)
+        with torch.cuda.device(self.device):
+            module = self._cupy.cuda.function.Module()
+            module.load(code)
+            return Kernel(module.get_function("call"), structs.options(self._named(key)), outside)
 
     def _named(self, key: tuple[Any, ...]) -> dict[str, Any]:
         numbers = key[3] or _DEFAULTS
