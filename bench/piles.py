@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 
 import costate as cs
 from bench import heaps as h
@@ -16,6 +17,7 @@ SIZES = (10, 100, 1000)
 STEPS = {10: 10, 100: 20, 1000: 20}  # of one measured rollout
 NEWTON_STEPS = 1  # of the largest pile with MuJoCo's Newton solver, which takes a second for each
 WORLDS, QUICK_WORLDS, SMALL = 256, 32, 10
+LANES = 16  # worlds whose step is also timed in lanes
 GROWTH_TARGET = 2.0
 MEMORY_STEPS = (4, 24)
 MEMORY_TARGET = 1.5  # times the size of a state, beyond inputs and outputs
@@ -95,7 +97,8 @@ def _one_world(*, quick: bool) -> list[Table]:
 def _many_worlds(*, quick: bool) -> list[Table]:
     columns = ("what", "us per world and step", "us per contact", "ratio to Newton")
     notes = f"""As above; every world has its own pile of the same {SMALL} boxes. costate takes one world after the other, its
-default for so many lone bodies; in lanes: several worlds per instruction, as with robots, though here they share few contacts."""
+default for so many lone bodies; in lanes: {LANES} of them, several per instruction as with robots, a single step, timed once. A
+pack has a row for every contact that any of its worlds has, and these share few."""
     worlds = QUICK_WORLDS if quick else WORLDS
     table = Table(f"{worlds} worlds of {SMALL} boxes", columns, notes=notes)
     seen = _piles("What is in them")
@@ -106,10 +109,9 @@ default for so many lone bodies; in lanes: several worlds per instruction, as wi
     _add_pile(seen, SMALL, "costate", ours)
     _add_pile(seen, SMALL, "MuJoCo", theirs)
     works = {"step": h.forward(sim, state, steps), "step and backward": h.both(sim, state, steps)}
-    lanes = h.in_lanes(heap)
-    works |= {"step, in lanes": h.forward(lanes, state, steps), "step and backward, in lanes": h.both(lanes, state, steps)}
     works |= {f"MuJoCo, {solver}": peer.work(solver, steps) for solver in SOLVERS}
     spent = {name: seconds / (worlds * steps) for name, seconds in interleaved(works, quick=quick).items()}
+    spent["step, in lanes"] = _in_lanes(heap, state)
     for name, seconds in spent.items():
         count = theirs.contacts if name.startswith("MuJoCo") else ours.contacts
         table.add(name, us(seconds), us(seconds / count), times(spent["MuJoCo, Newton"] / seconds))
@@ -117,6 +119,14 @@ default for so many lone bodies; in lanes: several worlds per instruction, as wi
     cells = (f"{us(spent['step'])} us", f"MuJoCo step: {us(spent['MuJoCo, Newton'])} us", times(ratio))
     table.summary.append((f"step of {SMALL} boxes in a pile, {worlds} worlds", *cells))
     return [table, seen]
+
+
+def _in_lanes(heap: h.Heap, state: cs.State) -> float:
+    """Seconds per world and step if worlds share instructions."""
+    work = h.forward(h.in_lanes(heap), cs.State(*(x[:LANES] for x in state)), 1)
+    start = perf_counter()
+    work()
+    return (perf_counter() - start) / LANES
 
 
 def _memory() -> Table:
