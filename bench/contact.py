@@ -33,9 +33,9 @@ world trots in place with its own height (some only stand), pace and phase, and 
 between -30 and 30 N m, a new choice every {g.HOLD} steps. MuJoCo has contacts from 1 cm on, as in the original; they are
 springs, on which its ants hop: it has fewer at a time.""",
 }
-LOOK_NOTES = f"""Means over all steps of all worlds. A contact has rows once it is within 1 cm, or will be within the step; MuJoCo
-has one only where shapes overlap. Accurate: the natural residual is under {g.ACCURATE:g} m/s; converged: under the solver's own
-tolerance (1e-10 m/s in float64, 1e-5 in float32)."""
+LOOK_NOTES = f"""Means over all steps of all worlds. A contact has rows once it is within the step size
+times 1 m/s (at most 1 cm), or will be within the step; MuJoCo has one only where shapes overlap. Accurate: the natural residual
+is under {g.ACCURATE:g} m/s; converged: under the solver's own tolerance (1e-10 m/s in float64, 1e-5 in float32)."""
 
 
 def run(*, quick: bool) -> list[Table]:

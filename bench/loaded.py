@@ -28,8 +28,9 @@ state, the controls and all parameters. With a margin of 1 mm fewer contacts tha
 MuJoCo: the same file (URDFs as they are repaired; laikago_toes and panda with a ground, position actuators and no contact within
 the robot), states and controls; `mujoco.rollout` on the calling thread, no gradient, the file's contacts and solver. It steps by
 implicitfast; ant and humanoid say RK4, which computes forces four times a step."""
-LOOK_NOTES = """Means over all steps of all worlds, float64. A contact has rows here once it is within 1 cm; in MuJoCo where
-shapes overlap (ant, humanoid: within their margins). Accurate: the natural residual is under 1e-6 m/s."""
+LOOK_NOTES = """Means over all steps of all worlds, float64. A contact has rows here once it is within the timestep
+times 1 m/s, at most 1 cm; in MuJoCo where shapes overlap (ant, humanoid: within their margins). Accurate: the natural residual is
+under 1e-6 m/s."""
 
 
 @dataclass(frozen=True)

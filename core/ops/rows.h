@@ -249,7 +249,7 @@ template <class T> CS_OP void limit_row_adj(const Tree& t, const Params<T>& th, 
 // no adjoint: gathers arguments.   the coordinate that actuator k drives: of its dof, or of its tie
 template <class T> CS_FN T motor_place(const Tree& t, const Params<T>& th, const T* q, const T* u, int k, T of_tie) {
   if (t.motor_tie[k] >= 0) return near_turn(t, th, u, k, of_tie);
-  return t.motor_q[k] < 0 ? T(0) : q[t.motor_q[k]];
+  return motor_coordinate(t, q, k);
 }
 
 // Relative softness of a servo's row, at least: servos that move legs against feet that stick would contradict each other at the slightest error,
