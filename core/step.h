@@ -23,10 +23,12 @@ CS_BEGIN
 template <class T> CS_OP void motion(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Inputs<T>& in, const T* tau) {
   kinematics(t, th, tr);
   velocity(t, tr, in.v);
+  CS_ALIGN();
   inertia(t, th, tr);
   inverse_dynamics(t, th, tr, in.v, static_cast<const T*>(nullptr), in.external, tr.acc);
   passive(t, th, tr.D, tr.q, in.v, tr.acc);
   for (int d = 0; d < t.nv; d++) tr.acc[d] = tau[d] - tr.acc[d];
+  CS_ALIGN();
   factor(t, th, tr, in.h);
   solve(t, tr, tr.acc);
 }
@@ -45,10 +47,13 @@ template <class T> CS_OP void motion_adj(const Tree& t, const Params<T>& th, con
     bar.D[d] = fma(in.h, wa, bar.D[d]);
     in_bar.h = fma(tr.D[d], wa, in_bar.h);
   }
+  CS_ALIGN();
   passive_adj(t, th, tr.D, tr.q, in.v, w, th_bar, bar.D, bar.q, in_bar.v);
   inverse_dynamics_adj(t, th, tr, in.v, a, in.external, w, bar, th_bar, in_bar.v, static_cast<T*>(nullptr), in_bar.external);
+  CS_ALIGN();
   inertia_adj(t, th, tr, bar, th_bar);
   velocity_adj(t, tr, in.v, bar, in_bar.v);
+  CS_ALIGN();
   kinematics_adj(t, th, tr, bar, th_bar);
 }
 
@@ -74,11 +79,13 @@ CS_FN bool constrained(const Tree& t) { return t.nk + t.ne + joint_rows(t) > 0; 
 // step: q_next [nq], v_next [nv].   rw is not touched by models without rows
 template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
                                    const Inputs<T>& in, T* q_next, T* v_next) {
+  CS_ALIGN();
   normalise(t, in.q, tr.q);
   actuate(t, th, tr.q, in.u, in.h, tr.tau, tr.D);
   motion(t, th, tr, in, tr.tau);
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
+  CS_ALIGN();
   if (constrained(t)) constrain(t, th, tr, rw, row_inputs(in), o, v_next);
   CS_IF(Tree, t, ne) project(t, th, tr, rw.eq, in.h, in.split ? in.full : in.h, o.project, v_next);
   bool falls = o.impacts && constrained(t);
@@ -91,6 +98,7 @@ template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Tra
 template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const Options& o, const Inputs<T>& in, const T* v_next, const T* q_next_bar, T* v_next_bar,
                                        const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
+  CS_ALIGN();
   bars_clear(t, bar);
   bool falls = o.impacts && constrained(t);
   CS_IF(Options, o, impacts) {
@@ -116,6 +124,7 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
     in_bar.h = fma(tr.acc[d], v_next_bar[d], in_bar.h);
     u[d] = in.h * u[d];
   }
+  CS_ALIGN();
   motion_adj(t, th, tr, in, bar, th_bar, in_bar);
   actuate_adj(t, th, tr.q, in.u, in.h, bar.u, bar.D, th_bar, bar.q, in_bar.u, in_bar.h);
   for (int d = 0; d < t.nv; d++) in_bar.q[d] += bar.q[d];

@@ -280,6 +280,16 @@ class Simulator:
         """The solver's options as the engine takes them."""
         return self._options
 
+    def compile(self, *, gradient: bool = True, substeps: int = 1) -> None:
+        """On a GPU: compile what steps and rollouts need, as well as possible, and wait for it: half a minute to some minutes, once
+        for each model. Else first calls run kernels that were compiled quickly and are several times slower, until better ones
+        are ready. On the CPU: nothing.
+
+        gradient : also what backward needs.
+        """
+        if self.device.type == "cuda":
+            self.model.engine.cuda(self.device).compile(substeps, self.options, self.dtype, gradient=gradient)
+
     def synchronize(self) -> None:
         """On a GPU: wait for all that was asked of it, and tell what is to be told of it. On the CPU: nothing."""
         if self._watch is not None:

@@ -50,7 +50,7 @@ template <class T> CS_OP T contact_state(const Rows<T>& rw, const Options& o, in
 // contacts [max_contacts, 12], ids and joint rows [., 3] of every lane, after step(); a world that diverged shows none
 template <class T, class E>
 CS_OP void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>& rw, Group g, const bool* alive) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   int most = t.max_contacts, width = kContactNumbers, n_rows = joint_rows(t) + t.ne;
   for (int l = 0; l < g.count; l++) {
     E *contacts = c.contacts.data + (g.first + l) * most * width, *rows = c.rows.data + (g.first + l) * n_rows * kRowNumbers;
@@ -103,7 +103,7 @@ CS_OP void show_rows(const RolloutCall<E>& c, const Trace<T>& tr, const Rows<T>&
 }
 // adjoint: bars of the impulses to the blocks that have them; zero where nobody asks
 template <class T, class E> CS_OP void show_rows_adj(const RolloutCall<E>& c, const Rows<T>& rw, Group g, const RowBars<T>& rb) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   if (!constrained(t)) return;
   clear(rb.impulse, rw.count[0]);
   if (!c.contacts.data) return;

@@ -13,32 +13,23 @@ namespace costate {
 
 using E = CS_SCALAR;
 
-template <class F> __device__ __forceinline__ void for_each_world(long worlds, unsigned char* scratch, F run) {
+#if CS_OP_CODE < 0
+using Call = RolloutCall<E>;
+__device__ __forceinline__ void run(const Call& c, long w, void* scratch) { run_rollout<E>(c, w, w + 1, scratch); }
+#else
+using Call = OpCall<E>;
+__device__ __forceinline__ void run(const Call& c, long w, void* scratch) { run_op<E>(c, w, w + 1, scratch); }
+#endif
+static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
+
+extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch) {
   long first = long(blockIdx.x) * blockDim.x + threadIdx.x, stride = long(gridDim.x) * blockDim.x;
 #if CS_LOCAL
   __align__(16) unsigned char own[CS_SCRATCH];
 #else
   unsigned char* own = scratch + first * CS_SCRATCH;
 #endif
-  for (long w = first; w < worlds; w += stride) run(w, static_cast<void*>(own));
+  for (long w = first; w < c.worlds; w += stride) run(c, w, own);
 }
-
-#if CS_OP_CODE < 0
-static_assert(sizeof(RolloutCall<E>) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
-
-extern "C" __global__ void __launch_bounds__(CS_THREADS) call(RolloutCall<E> c, unsigned char* scratch) {
-  Tree tree;
-  c.tree = &tree;
-  for_each_world(c.worlds, scratch, [&](long w, void* own) { run_rollout<E>(c, w, w + 1, own); });
-}
-#else
-static_assert(sizeof(OpCall<E>) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
-
-extern "C" __global__ void __launch_bounds__(CS_THREADS) call(OpCall<E> c, unsigned char* scratch) {
-  Tree tree;
-  c.tree = &tree;
-  for_each_world(c.worlds, scratch, [&](long w, void* own) { run_op<E>(c, w, w + 1, own); });
-}
-#endif
 
 }  // namespace costate

@@ -106,6 +106,13 @@ template <class E> struct RolloutCall {
   int* contact_ids;   // [worlds, max_contacts]
 };
 
+// no adjoint: integers.   of a call
+#ifdef CS_MODEL
+template <class C> CS_FN Tree tree_of(const C&) { return {}; }
+#else
+template <class C> CS_FN const Tree& tree_of(const C& c) { return *c.tree; }
+#endif
+
 #ifndef __CUDACC__
 // One instruction set's code for one element type. `pack_*` take 'lanes' worlds at a time, `one_*` a single world
 template <class E> struct Kernels {

@@ -17,7 +17,7 @@ template <class T> struct OpBuffers {
 };
 
 template <class T> CS_OP OpBuffers<T> op_buffers(const OpCall<ElementOf<T>>& c, Arena<T>& m) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   OpShape s = op_shape(c.op, t);
   bool adjoint = c.adjoint;
   OpBuffers<T> b{};
@@ -175,13 +175,13 @@ template <class T, class E> CS_OP void op_backward(const OpCall<E>& c, const OpS
       clear(b.out_bar[k], s.out[k]);
   }
   for (int k = 0; k < s.n_in; k++) clear(b.in_bar[k], s.in[k]);
-  op_adjoint(c.op, *c.tree, b, external, c.in_bar[s.n_in - 1].data != nullptr);
+  op_adjoint(c.op, tree_of(c), b, external, c.in_bar[s.n_in - 1].data != nullptr);
   for (int k = 0; k < s.n_in; k++)
     if (c.in_bar[k].data) store_bar(c.in_bar[k], g, s.in[k], b.in_bar[k], keep);
 }
 
 template <class T, class E> CS_OP void run_op(const OpCall<E>& c, long lo, long hi, void* scratch) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   OpShape s = op_shape(c.op, t);
   Arena<T> arena{static_cast<T*>(scratch), 0};
   OpBuffers<T> b = op_buffers<T>(c, arena);

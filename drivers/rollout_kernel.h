@@ -23,10 +23,10 @@ template <class T> struct RolloutBuffers {
 };
 
 // are steps split at impacts?
-template <class E> CS_OP bool splits(const RolloutCall<E>& c) { return c.options.impacts && constrained(*c.tree); }
+template <class E> CS_OP bool splits(const RolloutCall<E>& c) { return c.options.impacts && constrained(tree_of(c)); }
 
 template <class T> CS_OP RolloutBuffers<T> rollout_buffers(const RolloutCall<ElementOf<T>>& c, Arena<T>& m) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   RolloutBuffers<T> b{};
   bool adj = c.adjoint;
   int sizes[kRolloutInputs] = {t.nq, t.nv, t.nu, 1, 6 * t.nb, params_size(t)}, n = adj ? int(c.substeps) + 1 : 1;
@@ -62,7 +62,7 @@ CS_OP Inputs<T> rollout_inputs(const RolloutCall<E>& c, const RolloutBuffers<T>&
 
 // what stays the same over the steps; controls and time-varying wrenches are loaded step by step
 template <class T, class E> CS_OP void load_constants(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, bool first) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   load(c.in[kH], g, 1, b.in[kH]);
   if constexpr (lanes<T> == 1)
     b.in[kTheta] = c.in[kTheta].data + g.first * c.in[kTheta].stride;  // one world reads them where they are
@@ -71,14 +71,14 @@ template <class T, class E> CS_OP void load_constants(const RolloutCall<E>& c, R
   if (c.in[kExternal].data && !c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal]);
 }
 template <class T, class E> CS_OP void load_step(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long step) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   if (c.in[kU].data) load(c.in[kU], g, t.nu, b.in[kU], step);
   if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
 }
 
 template <class T, class E> CS_OP void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
                                                 const T* v, T* q_next, T* v_next) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   CS_IF(Options, c.options, impacts) {
     if (constrained(t)) return split_step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next, b.split);
   }
@@ -87,7 +87,7 @@ template <class T, class E> CS_OP void one_step(const RolloutCall<E>& c, Rollout
 // adjoint, after one_step on the same buffers; q_tan, v_bar: the costate after it, in q_acc and v_acc that before it
 template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const Params<T>& th,
                                                     const Inputs<T>& in, const Params<T>& th_bar, InputBars<T>& in_bar) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   CS_IF(Options, c.options, impacts) {
     auto show = [&](int bits) {
       show_rows_adj(c, b.rw, g, b.rb);
@@ -105,7 +105,7 @@ template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, Rol
 }
 
 template <class T, class E> CS_OP void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[lanes<T>];
   StatusSum<T> status;
@@ -143,7 +143,7 @@ template <class T, class E> CS_OP void rollout_forward(const RolloutCall<E>& c, 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
 template <class T, class E> CS_OP void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
                                                         const Params<T>& th, const Params<T>& th_bar) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   if (s == 0) {
     load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
   } else {
@@ -178,7 +178,7 @@ template <class T> CS_OP T costate_norm(const Tree& t, const RolloutBuffers<T>& 
 }
 
 template <class T, class E> CS_OP void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
-  const Tree& t = *c.tree;
+  const Tree& t = tree_of(c);
   int P = params_size(t), next = 6 * t.nb;
   bool keep[lanes<T>];
   for (int l = 0; l < g.count; l++) keep[l] = c.diverged_at[g.first + l] >= c.steps;

@@ -34,6 +34,7 @@
   F(max_contacts, max_contacts)                 \
   F(max_slots, max_slots)                       \
   F(tree_rows, tree_rows)                       \
+  F(chained, chained)                           \
   F(friction_rule, s.friction_rule)             \
   F(restitution_rule, s.restitution_rule)       \
   F(n_tie, s.tie_a.size())                      \

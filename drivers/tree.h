@@ -41,7 +41,7 @@ struct TreeStorage {
   SolidStorage solids;
   std::vector<int> tree_adr, tree_dof, tree_body_adr, tree_body;
   int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, n_servo = 0, n_general = 0, turns = 0, max_contacts = 0,
-      max_slots = 0, tree_rows = 0;
+      max_slots = 0, tree_rows = 0, chained = 0;
   int max_near = 0, max_cand = 0, large = 0, max_list = 0;
 
   TreeStorage(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form_ = -1)
@@ -213,6 +213,11 @@ struct TreeStorage {
       tree.push_back(r), tied.push_back(held), lone.push_back(r < 0 || (tree_body_adr[r + 1] - tree_body_adr[r] == 1 && !held));
     }
     pairs.fill(s.pair_a, s.pair_b, s.shape_type, tree, lone, tied, s.one_group);
+    chained = !equality.lock.empty();
+    for (size_t p = 0; p < pairs.a.size(); p++) {
+      int a = tree[pairs.a[p]], b = tree[pairs.b[p]];
+      chained |= a >= 0 && b >= 0 && a != b;
+    }
     solids.fill(s.shape_type, s.shapes);
     s.shape_condim.resize(s.shape_body.size(), 3);
     for (size_t p = 0; p < pairs.a.size(); p++) {

@@ -23,7 +23,11 @@
 #define CS_OP __host__ __device__ inline
 #endif
 #define CS_COLD __host__ __device__ __noinline__  // what few worlds ever need
-#define CS_TABLE static __device__ const          // integers of a model
+#ifdef CS_LONG_TABLES                             // integers of a model: where the hardware keeps constants, if they fit
+#define CS_TABLE static __device__ const
+#else
+#define CS_TABLE static __constant__ const
+#endif
 #else
 #define CS_COLD inline
 #define CS_TABLE static const
@@ -43,6 +47,14 @@
 #define CS_FOR _Pragma("unroll") for
 #else
 #define CS_FOR for
+#endif
+
+// CS_ALIGN: where threads of a block wait for each other. The code of a step is longer than the instruction cache; those who run the same part of it at the
+// same time share what is fetched (a quadruped gains a third). Only where all come by: not in steps that are split at impacts, nor in other calls
+#if defined(__CUDA_ARCH__) && defined(CS_MODEL) && CS_OP_CODE < 0 && !CS_IMPACTS
+#define CS_ALIGN() __syncthreads()
+#else
+#define CS_ALIGN()
 #endif
 
 // Fused multiply-add where the hardware has it. Scalars and packs follow the same switch, so that a lane and a scalar

@@ -155,6 +155,7 @@ struct Tree {
   int max_contacts;            // of one world
   int max_slots;               // of a pack: sum over the groups
   int tree_rows;               // most rows that can act on one tree
+  int chained;                 // 1: contacts or equality rows join trees, so that impulses travel through several of them
   int friction_rule, restitution_rule;
   // equality rows, of ties and couplings: "items", numbered in the order in which their rows are eliminated
   int n_tie, n_coupling, n_item, ne;  // ties, couplings, both, their rows

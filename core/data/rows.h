@@ -70,10 +70,10 @@ template <class T> struct Rows : Layout {
   Sym3<T>* B_inv;  // [blocks] inverse of a contact's own block of A                                         by delassus
   T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
-  T *y, *delta, *before, *Ad, *trial;  // [rows] scratch
+  T *y, *delta, *before, *Ad, *trial, *start, *stalled;  // [rows] scratch
   T* history;                // [events + 1, rows] lam before each sweep or Newton step                              by relax
-  T *took, *damped;          // [events] part of it that a lane took; its sigma                                      by relax
-  int* event;                // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside                           by relax
+  T *took, *damped;          // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
+  int* event;                // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go         by relax
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
@@ -161,7 +161,7 @@ CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv 
 CS_FN int max_A(const Tree& t, int slots) { return t.large ? 9 * max_blocks(t, slots) : max_rows(t, slots) * max_rows(t, slots); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
-  return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * o.polish;
+  return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * (o.polish + 2);
 }
 
 // no adjoint: memory.   of shapes, pairs and candidates
@@ -199,7 +199,9 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.Y = t.large ? r.J : m.template take<T>(n * (list + t.ne)), r.W = m.template take<T>(n * (list + t.ne));
   r.b = m.template take<T>(n), r.R = m.template take<T>(n), r.lo = m.template take<T>(n), r.hi = m.template take<T>(n);
   r.rho = m.template take<T>(n), r.lam = m.template take<T>(n), r.y = m.template take<T>(n), r.delta = m.template take<T>(n);
-  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n);
+  r.inv_rho = m.template take<T>(n), r.before = m.template take<T>(n), r.Ad = m.template take<T>(n),
+  r.start = m.template take<T>(n);
+  r.stalled = m.template take<T>(n);
   r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.limited = m.template take<int>(t.n_limit);
   r.A = m.template take<T>(numbers), r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);

@@ -34,13 +34,20 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   slots(t, tr, rw, in, o);
   rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
   CS_FOR (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
+  CS_ALIGN();
   if (rw.count[0]) {
     rows(t, th, tr, rw, in, o);
     CS_IF(Tree, t, turns) turn_rows(t, th, tr, rw, in, o);
     delassus(t, tr, rw);
+  }
+  CS_ALIGN();
+  if (rw.count[0]) {
     CS_IF(Tree, t, large) relax_large(t, rw, o);
     else CS_IF(Options, o, method) interior(rw, o);
     else relax(t, rw, o);
+  }
+  CS_ALIGN();
+  if (rw.count[0]) {
     T* by = rw.sigma;
     CS_FOR (int d = 0; d < t.nv; d++) rw.mark[d] = d;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
@@ -219,10 +226,12 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
     }
   }
   bool dense = false;
+  CS_ALIGN();
   if (rw.count[0]) {
     CS_IF(Tree, t, large) relax_large_adj(t, rw, o, rb);
     else dense = solver_adj(rw, o, rb);
   }
+  CS_ALIGN();
   // s and u
   CS_FOR (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);

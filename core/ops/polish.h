@@ -20,20 +20,21 @@ template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   }
 }
 
-// no adjoint: undone with K itself.   largest natural residual of lam, whose y is known, in m/s
+// no adjoint: undone with K itself.   natural residual of a block at lam, whose y is known, in m/s
+template <class T> CS_FN T block_residual(const Rows<T>& rw, const Options& o, int i, const T* lam, const T* y) {
+  int r = rw.first_row[i];
+  T lo, hi;
+  row_bounds(rw, i, lam, lo, hi);
+  T x = min(max(fnma(rw.rho[r], y[r], lam[r]), lo), hi), res = abs(x - lam[r]) * rw.inv_rho[r];
+  if (rw.kind[i] != kContactRows) return res;
+  T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 1], third(rw, y + r), third(rw, lam + r));
+  cone_project(o, p, q, rw.block_mu[i] * max(lam[r], T(0)));
+  return max(res, max(abs(p - lam[r + 1]), abs(q - third(rw, lam + r))) * rw.inv_rho[r + 1]);
+}
+// no adjoint: undone with K itself.   the largest of all blocks
 template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, const T* lam, const T* y) {
   T worst = T(0);
-  CS_FOR (int i = 0; i < rw.count[0]; i++) {
-    int r = rw.first_row[i];
-    T lo, hi;
-    row_bounds(rw, i, lam, lo, hi);
-    T x = min(max(fnma(rw.rho[r], y[r], lam[r]), lo), hi);
-    worst = max(worst, abs(x - lam[r]) * rw.inv_rho[r]);
-    if (rw.kind[i] != kContactRows) continue;
-    T p = fnma(rw.rho[r + 1], y[r + 1], lam[r + 1]), q = fnma(rw.rho[r + 1], third(rw, y + r), third(rw, lam + r));
-    cone_project(o, p, q, rw.block_mu[i] * max(lam[r], T(0)));
-    worst = max(worst, max(abs(p - lam[r + 1]), abs(q - third(rw, lam + r))) * rw.inv_rho[r + 1]);
-  }
+  CS_FOR (int i = 0; i < rw.count[0]; i++) worst = max(worst, block_residual(rw, o, i, lam, y));
   return worst;
 }
 
@@ -82,6 +83,24 @@ template <class T> CS_OP void inside_adj(const Rows<T>& rw, const Options& o, co
     row_bounds_adj(rw, i, before, select(low, g[0], zero), select(high, g[0], zero), rb, rb.lam);
     g[0] = select(low | high, zero, g[0]);
   }
+}
+
+// let_go: the block with the largest residual is left without impulse, in lanes where `astray`; rw.y is that of rw.lam. Returns 1 + this block, or 0
+template <class T, class M> CS_OP T let_go(const Rows<T>& rw, const Options& o, M astray) {
+  T most = T(0), which = T(0);
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+    T res = block_residual(rw, o, i, rw.lam, rw.y);
+    auto more = astray & (res > most);
+    most = select(more, res, most), which = select(more, T(i + 1), which);
+  }
+  CS_FOR (int i = 0; i < rw.count[0]; i++)
+    CS_FOR (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) rw.lam[r] = select(which == T(i + 1), T(0), rw.lam[r]);
+  return which;
+}
+// adjoint, in place on rb.lam
+template <class T> CS_OP void let_go_adj(const Rows<T>& rw, T which, const RowBars<T>& rb) {
+  for (int i = 0; i < rw.count[0]; i++)
+    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) rb.lam[r] = select(which == T(i + 1), T(0), rb.lam[r]);
 }
 
 // A contact's tangents at lambda: the cone's slope, and what its size is worth

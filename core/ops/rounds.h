@@ -3,6 +3,7 @@
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
 //   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried; it is kept unless the residual
 //   clearly rises, and else the next one is damped.
+//   Where Newton steps of robots stall, it is mostly one contact that sweeps hold although it should open: they are tried once more without that one
 // Both modes give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared (ops/constrain.h):
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
 //   exact     the sweeps and Newton steps reversed one by one
@@ -23,6 +24,9 @@ constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do; in float32, where rounding
 // is some hundredths of the tolerance, it does not get much lower
 template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
+// A Newton step that does not lower the least residual so far to this part of it is one in vain
+constexpr double kLower = 0.99;
+constexpr int kVain = 2;  // as many of them in a row end an attempt
 
 // no adjoint: memory.   lambda before the next event
 template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
@@ -30,15 +34,16 @@ template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
   CS_FOR (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
 }
 
-// no adjoint: relax_adj and natural_adj.   Newton steps; res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more.
-// A lane that is barely solved takes one step more: among all lambda of redundant rows it finds the one that their softness asks for,
-// which is the one that has a derivative
-template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+// no adjoint: relax_adj and natural_adj.   at most `most` Newton steps of lanes where idle is 0, until `patience` of them in a row are in vain;
+// res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more. A lane that is barely solved takes one step more: among all
+// lambda of redundant rows it finds the one that their softness asks for, which is the one that has a derivative
+template <class T>
+CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patience, T idle, T& res, T& done, int& events) {
   using E = ElementOf<T>;
-  T tol = T(E(o.tolerance)), zero = T(0), sigma = zero;
+  T tol = T(E(o.tolerance)), zero = T(0), sigma = zero, least = res, vain = zero;
   int n = rw.count[1];
-  for (int p = 0; p < o.polish; p++) {
-    auto live = done < T(0.5);
+  for (int p = 0; p < most; p++) {
+    auto live = idle < T(0.5);
     if (!any(live)) return;
     remember(rw, events);
     newton(rw, o, sigma);
@@ -68,7 +73,43 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     res = select(keep, next, res);
     // y of lanes that are not where a whole step leads
     if (any(live & (alpha < T(1)))) res = select(keep, natural_residual(rw, o), res);
-    done = select(was_solved | (res < T(E(kWell<E>)) * tol), T(1), done);
+    auto well = live & (was_solved | (res < T(E(kWell<E>)) * tol));
+    vain = select(res < T(E(kLower)) * least, zero, vain + T(1)), least = min(least, res);
+    done = select(well, T(1), done), idle = select(well | !(vain < T(E(patience))), T(1), idle);
+  }
+}
+
+// no adjoint: as if a lane had not taken these steps.   lambda is `to` again where `undone`; the events from `first` on were not
+template <class T, class M> CS_FN void undo(const Rows<T>& rw, M undone, const T* to, int first, int events) {
+  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.lam[r] = select(undone, to[r], rw.lam[r]);
+  for (int e = first; e < events && rw.history; e++) rw.took[e] = select(undone, T(0), rw.took[e]);
+}
+
+// no adjoint: relax_adj and natural_adj.   Newton steps; where they stall, others from the same start without the block that is most off there; where these
+// do not end well, the first ones count
+template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+  T tol = T(ElementOf<T>(o.tolerance)), idle = done, first_res = res;
+  int first = events, second = events;
+  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.start[r] = rw.lam[r];
+  for (int attempt = 1; attempt <= 2; attempt++) {
+    newton_steps(rw, o, (o.polish + 1) / 2, kVain, idle, res, done, events);
+    auto astray = (idle < T(0.5)) & (res > tol), saved = (idle < T(0.5)) & !(res > tol);
+    if (attempt == 2) {
+      undo(rw, astray, rw.stalled, second, events);
+      undo(rw, saved, rw.lam, first, second);
+      res = select(astray, first_res, res);
+      return;
+    }
+    if (!any(astray)) return;
+    second = events, first_res = res, idle = select(astray, T(0), T(1));
+    remember(rw, events);
+    CS_FOR (int r = 0; r < rw.count[1]; r++) rw.stalled[r] = rw.lam[r], rw.lam[r] = select(astray, rw.start[r], rw.lam[r]);
+    natural_residual(rw, o);
+    T which = let_go(rw, o, astray);
+    if (rw.history) rw.took[events] = which, rw.event[events] = 4;
+    events++;
+    T now = natural_residual(rw, o);
+    res = select(astray, now, res);
   }
 }
 
@@ -104,7 +145,8 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
       done = select(res > tol, done, T(1));
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
-    newton_steps(rw, o, res, done, events);
+    CS_IF(Tree, t, chained) newton_steps(rw, o, o.polish, o.polish, done, res, done, events);
+    else if (o.polish) newton_attempts(rw, o, res, done, events);
     done = select(res > tol, done, T(1));
   }
   auto open = res > tol;
@@ -133,6 +175,10 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
     }
     if (rw.event[e] == 3) {
       inside_adj(rw, o, before, rw.took[e], rb);
+      continue;
+    }
+    if (rw.event[e] == 4) {
+      let_go_adj(rw, rw.took[e], rb);
       continue;
     }
     for (int r = 0; r < n; r++) rw.lam[r] = before[r];

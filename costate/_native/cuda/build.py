@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -16,10 +18,13 @@ from rich.console import Console
 from rich.errors import LiveError
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from costate._native.cuda import source
+from costate._native.cuda import compiler, source
+from costate._native.cuda.compiler import Job, compiled, keep
 
 _PATIENCE_S = 2.0  # compiling that takes longer is told
 _OPTIONS = ("-std=c++17", "-default-device", "--extra-device-vectorization")
+# the compiler's own way to save time, and the first version that is known to have it
+_QUICK, _QUICK_SINCE = ("-Ofc=min",), (13, 0)
 # float64 is to agree with the CPU, where a product and a sum fuse only if the source says so
 _PRECISION = {"double": ("-fmad=false",), "float": ("-fmad=true",)}
 
@@ -44,38 +49,61 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "costate"
 
 
-def cubin(model: str, definitions: list[str], scalar: str, arch: str, what: str) -> bytes:
-    """Machine code of one kernel for `arch`, for example sm_90; from the cache if it was compiled before."""
+def job(model: str, definitions: list[str], scalar: str, arch: str, *, quick: bool = False) -> Job:
+    """A kernel for `arch`, for example sm_90. quick : compiled in a fraction of the time, to run several times slower."""
     nvrtc = require_cupy().cuda.nvrtc
-    options = [f"-arch={arch}", *_OPTIONS, *_PRECISION[scalar], *definitions]
+    options = [f"-arch={arch}", *_OPTIONS, *_PRECISION[scalar], *definitions, *_QUICK * quick]
     content = repr((nvrtc.getVersion(), options, model, source.entry(), source.headers()))
     path = cache_folder() / f"{hashlib.sha256(content.encode()).hexdigest()}.cubin"
+    return Job(source.entry(), model, source.MODEL, str(source.folder()), options, str(path))
+
+
+def may_be_quick() -> bool:
+    """Whether this NVRTC has a quick way."""
+    return tuple(require_cupy().cuda.nvrtc.getVersion()) >= _QUICK_SINCE
+
+
+def cubin(job: Job, what: str) -> bytes:
+    """Machine code; from the cache if it was compiled before."""
+    path = Path(job.path)
     if path.is_file():
         return path.read_bytes()
-    with _told(f"compiling {what} for {arch} (first use of this model; kept in {path.parent})"):
-        code = _compile(nvrtc, model, options)
-    with contextlib.suppress(OSError):  # a cache that cannot be written to costs time, nothing else
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        os.replace(file.name, path)  # others never see half a file
+    with told(f"compiling {what} (first use of this model; kept in {path.parent})"):
+        code = compiled(require_cupy().cuda.nvrtc, job)
+    keep(job, code)
     return code
 
 
-def _compile(nvrtc: Any, model: str, options: list[str]) -> bytes:
-    program = nvrtc.createProgram(source.entry(), "cuda.cu", [model.encode()], [source.MODEL.encode()])
-    try:
-        folder = source.folder()
-        nvrtc.compileProgram(program, [*options, f"-I{folder}", f"-I{folder / 'drivers'}"])
-        return bytes(nvrtc.getCUBIN(program))
-    except nvrtc.NVRTCError as error:
-        raise RuntimeError(f"NVRTC could not compile a kernel:\n{nvrtc.getProgramLog(program)}") from error
-    finally:
-        nvrtc.destroyProgram(program)
+class Beside:
+    """A kernel that another process compiles; it ends on its own, also after this one, and leaves it in the cache."""
+
+    def __init__(self, job: Job) -> None:
+        self._out, self._err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
+        command = [sys.executable, str(Path(compiler.__file__))]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=self._out, stderr=self._err, start_new_session=True
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:  # if it has failed, `code` says why
+            pipe.write(json.dumps(job._asdict()).encode())
+
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._process.poll() is not None
+
+    def code(self) -> bytes:
+        """The machine code, once it is there; raises what went wrong."""
+        failed = self._process.wait()
+        found = self._err if failed else self._out
+        found.seek(0)
+        words = found.read()
+        if failed:
+            raise RuntimeError(f"compiling a kernel in a process of its own failed:\n{words.decode(errors='replace').strip()}")
+        return words
 
 
 @contextlib.contextmanager
-def _told(text: str) -> Iterator[None]:
+def told(text: str) -> Iterator[None]:
     """Say on stderr what takes so long, if it does: on a terminal with the seconds that have passed."""
     bars: list[Progress] = []
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import warnings
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,11 +27,13 @@ _THREADS = 128  # of a block at most
 
 
 class Kernel(NamedTuple):
-    """One compiled call: its function, the options to call it with, and bytes that a thread needs outside its own memory."""
+    """One compiled call: its function, the options to call it with, bytes that a thread needs outside its own memory, and where
+    it was compiled quickly, the one that is to take its place."""
 
     function: Any
     options: np.ndarray
     scratch: int
+    better: build.Beside | None = None
 
 
 class CudaEngine:
@@ -38,8 +42,8 @@ class CudaEngine:
     def __init__(self, engine: Engine, device: torch.device) -> None:
         self._engine, self._tree, self.device = engine, engine.tree, device
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
-        self._building: dict[tuple[Any, ...], threading.Thread] = {}
-        self._lock = threading.Lock()
+        self._building: dict[tuple[Any, ...], Future[tuple[bytes, build.Beside | None]]] = {}
+        self._workers = ThreadPoolExecutor(2, "costate compiles")
         self._cupy = build.require_cupy()
         properties = torch.cuda.get_device_properties(device)
         self._arch = f"sm_{properties.major}{properties.minor}"
@@ -103,12 +107,17 @@ class CudaEngine:
     def prepare_adjoint(self, substeps: int, options: Any, dtype: torch.dtype) -> None:
         """Begin to compile the adjoint of a rollout, beside whatever follows: it takes longer than the forward."""
         key = self._key(ROLLOUT, True, substeps, options, dtype)
-        with self._lock:
-            if key in self._kernels or key in self._building:
-                return
-            thread = threading.Thread(target=self._cubin, args=(key,), daemon=True)
-            self._building[key] = thread
-        thread.start()
+        if key not in self._kernels and key not in self._building:
+            self._building[key] = self._workers.submit(self._cubin, key)
+
+    def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool) -> None:
+        """Rollouts and, if asked for, their adjoint, as well as they can be compiled; waits for it."""
+        keys = [self._key(ROLLOUT, adjoint, substeps, options, dtype) for adjoint in (False, True)[: 1 + gradient]]
+        jobs = {key: build.job(*self._source(key)[:2], _SCALAR[dtype], self._arch) for key in keys}
+        beside = {key: build.Beside(job) for key, job in jobs.items() if not Path(job.path).is_file()}
+        with build.told(f"compiling steps of {self._engine.model!r}"):
+            codes = {key: beside[key].code() if key in beside else Path(job.path).read_bytes() for key, job in jobs.items()}
+        self._kernels |= {key: self._load(key, code) for key, code in codes.items()}
 
     def _rollout_call(
         self, dtype: torch.dtype, options: np.ndarray, counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
@@ -145,17 +154,25 @@ class CudaEngine:
         found = self._kernels.get(key)
         if found is None:
             waiting = self._building.pop(key, None)
-            if waiting is not None:
-                waiting.join()
-            found = self._kernels[key] = self._load(key)
+            found = self._kernels[key] = self._load(key, *(self._cubin(key) if waiting is None else waiting.result()))
+        elif found.better is not None and found.better.done() and not torch.cuda.is_current_stream_capturing():
+            found = self._kernels[key] = self._replaced(key, found)
         return found
 
-    def _load(self, key: tuple[Any, ...]) -> Kernel:
-        code, outside = self._cubin(key)
+    def _load(self, key: tuple[Any, ...], code: bytes, better: build.Beside | None = None) -> Kernel:
         with torch.cuda.device(self.device):
             module = self._cupy.cuda.function.Module()
             module.load(code)
-            return Kernel(module.get_function("call"), structs.options(self._named(key)), outside)
+            return Kernel(module.get_function("call"), structs.options(self._named(key)), self._source(key)[2], better)
+
+    def _replaced(self, key: tuple[Any, ...], quick: Kernel) -> Kernel:
+        """A better kernel in the place of one that was compiled quickly; the quick one where that failed."""
+        assert quick.better is not None
+        try:
+            return self._load(key, quick.better.code())
+        except RuntimeError as error:
+            warnings.warn(f"kernels stay as slow as they were compiled at first: {error}", RuntimeWarning, stacklevel=2)
+            return quick._replace(better=None)
 
     def _named(self, key: tuple[Any, ...]) -> dict[str, Any]:
         numbers = key[3] or _DEFAULTS
@@ -173,11 +190,16 @@ class CudaEngine:
         header = source.model_header(self._tree, fixed=fixed)
         return header, [*defined, f"-DCS_THREADS={_THREADS}"], 0 if local else scratch
 
-    def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, int]:
+    def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, build.Beside | None]:
+        """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
         op, adjoint, _, _, dtype = key
-        header, defined, outside = self._source(key)
+        header, defined, _ = self._source(key)
+        how = header, defined, _SCALAR[dtype], self._arch
         what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
-        return build.cubin(header, defined, _SCALAR[dtype], self._arch, what), outside
+        job = build.job(*how)
+        if op != ROLLOUT or Path(job.path).is_file() or not build.may_be_quick():
+            return build.cubin(job, what), None
+        return build.cubin(build.job(*how, quick=True), what), build.Beside(job)
 
     @cached_property
     def _fixed(self) -> bool:
