@@ -281,9 +281,9 @@ class Simulator:
         return self._options
 
     def compile(self, *, gradient: bool = True, substeps: int = 1) -> None:
-        """On a GPU: compile what steps and rollouts need, as well as possible, and wait for it: half a minute to some minutes, once
-        for each model. Else first calls run kernels that were compiled quickly and are several times slower, until better ones
-        are ready. On the CPU: nothing.
+        """On a GPU: compile what steps and rollouts need, as well as possible, and wait for it: half a minute to some minutes,
+        once for each model. Else first calls run kernels that were compiled quickly, and are several times slower until better
+        ones are ready. On the CPU: nothing.
 
         gradient : also what backward needs.
         """

@@ -23,14 +23,12 @@
 #define CS_OP __host__ __device__ inline
 #endif
 #define CS_COLD __host__ __device__ __noinline__  // what few worlds ever need
-#ifdef CS_LONG_TABLES                             // integers of a model: where the hardware keeps constants, if they fit
-#define CS_TABLE static __device__ const
-#else
-#define CS_TABLE static __constant__ const
-#endif
+#define CS_TABLE static __constant__ const        // integers of a model: where the hardware keeps constants
+#define CS_LONG_TABLE static __device__ const     // if they do not fit there
 #else
 #define CS_COLD inline
 #define CS_TABLE static const
+#define CS_LONG_TABLE static const
 #define CS_FN inline __attribute__((always_inline))
 #define CS_OP inline
 #endif

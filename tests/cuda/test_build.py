@@ -1,7 +1,9 @@
 """What becomes of a kernel's source: compiled once, kept by what it was made from, errors told; with NVRTC pretended."""
 
 import builtins
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +11,7 @@ import torch
 
 import costate as cs
 from costate._native.cuda import build, source
+from costate._native.cuda import engine as gpu
 from tests.cuda.scenes import WORLDS
 
 
@@ -51,8 +54,8 @@ def nvrtc(monkeypatch, tmp_path):
     return compiler
 
 
-def make(model="struct Tree {};", definitions=("-DCS_ADJOINT=0",), scalar="float", arch="sm_90"):
-    return build.cubin(model, list(definitions), scalar, arch, "steps")
+def make(model="struct Tree {};", definitions=("-DCS_ADJOINT=0",), arch="sm_90", **how):
+    return build.cubin(build.job(model, list(definitions), arch, **how), "steps")
 
 
 def test_it_is_compiled_once(nvrtc, tmp_path):
@@ -61,7 +64,7 @@ def test_it_is_compiled_once(nvrtc, tmp_path):
 
 
 @pytest.mark.parametrize("other", [
-    {"model": "struct Tree { int more; };"}, {"definitions": ("-DCS_ADJOINT=1",)}, {"scalar": "double"}, {"arch": "sm_80"},
+    {"model": "struct Tree { int more; };"}, {"definitions": ("-DCS_ADJOINT=1",)}, {"arch": "sm_80"}, {"quick": True},
 ])  # fmt: skip
 def test_anything_else_is_another_kernel(nvrtc, other):
     assert make() == b"code 1" and make(**other) == b"code 2"
@@ -79,10 +82,9 @@ def test_a_cache_that_cannot_be_written_costs_time_only(nvrtc, monkeypatch, tmp_
     assert make() == b"code 1" and make() == b"code 2"
 
 
-def test_fusing_follows_the_precision(nvrtc):
-    make(scalar="float")
-    make(scalar="double")
-    assert "-fmad=true" in nvrtc.calls[0] and "-fmad=false" in nvrtc.calls[1]
+def test_nothing_fuses_but_what_the_source_says(nvrtc):
+    make()
+    assert "-fmad=false" in nvrtc.calls[0]
 
 
 def test_what_takes_long_is_told(nvrtc, monkeypatch, capsys):
@@ -91,7 +93,7 @@ def test_what_takes_long_is_told(nvrtc, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
     nvrtc.seconds = 0.3
     make(arch="sm_100")
-    assert "compiling steps for sm_100" in capsys.readouterr().err
+    assert "compiling steps (first use" in capsys.readouterr().err
 
 
 def test_the_compilers_words_are_passed_on(nvrtc):
@@ -111,6 +113,107 @@ def test_without_cupy(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"pip install 'costate\[cuda\]'"):
         build.require_cupy()
+
+
+# ---- quickly at first, and well by another process -------------------------------------------------------------------------
+CUPY = """
+import os, time
+class NVRTCError(RuntimeError): pass
+def createProgram(*args): return args
+def compileProgram(program, options):
+    while os.path.exists(program[0]): time.sleep(0.01)
+    if "-DFAILS" in options: raise NVRTCError("no")
+def getCUBIN(program): return b"well made"
+def getProgramLog(program): return "what is this?"
+def destroyProgram(program): pass
+"""
+
+
+@pytest.fixture
+def beside(nvrtc, monkeypatch, tmp_path):
+    """Other processes find a CuPy that compiles as soon as the file `hold` is gone; here NVRTC makes quick ones."""
+    package = tmp_path / "packages" / "cupy" / "cuda"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "nvrtc.py").write_text(CUPY)
+    monkeypatch.setenv("PYTHONPATH", str(package.parents[1]))
+    hold = tmp_path / "hold"
+    hold.touch()
+    monkeypatch.setattr(source, "entry", lambda: str(hold))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    return hold
+
+
+class Engine(gpu.CudaEngine):
+    """Without a GPU: a kernel's function is its code."""
+
+    def __init__(self, model):
+        self._engine, self._tree, self._arch = model.engine, model.engine.tree, "sm_90"
+        self._kernels, self._building, self._workers = {}, {}, ThreadPoolExecutor(1)
+
+    def _load(self, key, code, better=None):
+        return gpu.Kernel(code, None, 0, better)
+
+    def steps(self, *, adjoint=False, options=None):
+        return self._kernel(gpu.ROLLOUT, adjoint, 1, options, torch.float32).function
+
+
+def eventually(get, expected):
+    for _ in range(1000):
+        if get() == expected:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_better_kernel_takes_the_place_of_a_quick_one(beside, nvrtc, monkeypatch):
+    engine = Engine(WORLDS["arm"].build())
+    assert engine.steps() == engine.steps() == b"code 1" and "-Ofc=min" in nvrtc.calls[0]
+    beside.unlink()
+    with monkeypatch.context() as capture:
+        capture.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        (kernel,) = engine._kernels.values()
+        assert eventually(kernel.better.done, True) and engine.steps() == b"code 1", "not while a graph is captured"
+    assert engine.steps() == b"well made"
+    again = Engine(WORLDS["arm"].build())
+    assert again.steps() == b"well made" and len(nvrtc.calls) == 1, "the cache has it"
+
+
+def test_adjoints_are_compiled_while_steps_run(beside, nvrtc):
+    engine = Engine(WORLDS["arm"].build())
+    for _ in range(2):
+        engine.prepare_adjoint(1, None, torch.float32)
+    assert engine.steps(adjoint=True) == b"code 1"
+    beside.unlink()
+    assert eventually(lambda: engine.steps(adjoint=True), b"well made")
+    assert len(nvrtc.calls) == 1
+
+
+def test_compile_waits_for_the_better_ones(beside, nvrtc):
+    engine = Engine(WORLDS["arm"].build())
+    threading.Timer(0.3, beside.unlink).start()
+    engine.compile(1, None, torch.float32, gradient=True)
+    assert engine.steps() == engine.steps(adjoint=True) == b"well made" and not nvrtc.calls
+
+
+def test_a_process_that_fails_is_told(beside, nvrtc, monkeypatch):
+    beside.unlink()
+    monkeypatch.setattr(build, "_OPTIONS", ("-DFAILS",))
+    engine = Engine(WORLDS["arm"].build())
+    engine.steps()
+    (kernel,) = engine._kernels.values()
+    assert eventually(kernel.better.done, True)
+    with pytest.warns(RuntimeWarning, match=r"as slow as(.|\n)*what is this"):
+        engine.steps()
+    assert engine.steps() == b"code 1"
+    with pytest.raises(RuntimeError, match="what is this"):
+        engine.compile(1, None, torch.float32, gradient=False)
+
+
+def test_an_old_compiler_has_no_quick_way(beside, nvrtc, monkeypatch):
+    monkeypatch.setattr(nvrtc, "getVersion", lambda: (12, 4))
+    assert Engine(WORLDS["arm"].build()).steps() == b"code 1" and "-Ofc=min" not in nvrtc.calls[0]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -34,7 +34,7 @@ class OnCpu(gpu.CudaEngine):
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
         self._kernels, self._building = {}, {}
 
-    def _load(self, key):
+    def _cubin(self, key):
         header, defined, _ = self._source(key)
         folder = self._folder / str(len(self._kernels))
         folder.mkdir()
@@ -43,7 +43,10 @@ class OnCpu(gpu.CudaEngine):
         command = [*COMPILE, *defined, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return gpu.Kernel(ctypes.CDLL(str(library)).call, structs.options(self._named(key)), 0)
+        return str(library).encode(), None
+
+    def _load(self, key, code, better=None):
+        return gpu.Kernel(ctypes.CDLL(code.decode()).call, structs.options(self._named(key)), 0)
 
     def _launch(self, kernel, call, worlds):
         kernel.function(ctypes.c_void_p(call.ctypes.data))

@@ -22,11 +22,10 @@ from costate._native.cuda import compiler, source
 from costate._native.cuda.compiler import Job, compiled, keep
 
 _PATIENCE_S = 2.0  # compiling that takes longer is told
-_OPTIONS = ("-std=c++17", "-default-device", "--extra-device-vectorization")
+# results are to be those of the CPU, where a product and a sum fuse only if the source says so
+_OPTIONS = ("-std=c++17", "-default-device", "--extra-device-vectorization", "-fmad=false")
 # the compiler's own way to save time, and the first version that is known to have it
 _QUICK, _QUICK_SINCE = ("-Ofc=min",), (13, 0)
-# float64 is to agree with the CPU, where a product and a sum fuse only if the source says so
-_PRECISION = {"double": ("-fmad=false",), "float": ("-fmad=true",)}
 
 
 def require_cupy() -> Any:
@@ -49,10 +48,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "costate"
 
 
-def job(model: str, definitions: list[str], scalar: str, arch: str, *, quick: bool = False) -> Job:
+def job(model: str, definitions: list[str], arch: str, *, quick: bool = False) -> Job:
     """A kernel for `arch`, for example sm_90. quick : compiled in a fraction of the time, to run several times slower."""
     nvrtc = require_cupy().cuda.nvrtc
-    options = [f"-arch={arch}", *_OPTIONS, *_PRECISION[scalar], *definitions, *_QUICK * quick]
+    options = [f"-arch={arch}", *_OPTIONS, *definitions, *_QUICK * quick]
     content = repr((nvrtc.getVersion(), options, model, source.entry(), source.headers()))
     path = cache_folder() / f"{hashlib.sha256(content.encode()).hexdigest()}.cubin"
     return Job(source.entry(), model, source.MODEL, str(source.folder()), options, str(path))

@@ -23,7 +23,7 @@ _MOST_LOCAL = 400_000  # bytes of its own that a thread may have (the hardware: 
 _MOST_SCRATCH = 2 << 30  # bytes of that for all threads of a call
 _SCALAR = {torch.float32: "float", torch.float64: "double"}
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
-_THREADS = 128  # of a block at most
+_THREADS = 128  # of a block at most; more would share more code, and wait longer for each other (measured)
 
 
 class Kernel(NamedTuple):
@@ -113,7 +113,7 @@ class CudaEngine:
     def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool) -> None:
         """Rollouts and, if asked for, their adjoint, as well as they can be compiled; waits for it."""
         keys = [self._key(ROLLOUT, adjoint, substeps, options, dtype) for adjoint in (False, True)[: 1 + gradient]]
-        jobs = {key: build.job(*self._source(key)[:2], _SCALAR[dtype], self._arch) for key in keys}
+        jobs = {key: build.job(*self._source(key)[:2], self._arch) for key in keys}
         beside = {key: build.Beside(job) for key, job in jobs.items() if not Path(job.path).is_file()}
         with build.told(f"compiling steps of {self._engine.model!r}"):
             codes = {key: beside[key].code() if key in beside else Path(job.path).read_bytes() for key, job in jobs.items()}
@@ -192,9 +192,8 @@ class CudaEngine:
 
     def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, build.Beside | None]:
         """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
-        op, adjoint, _, _, dtype = key
-        header, defined, _ = self._source(key)
-        how = header, defined, _SCALAR[dtype], self._arch
+        op, adjoint = key[:2]
+        how = *self._source(key)[:2], self._arch
         what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
         job = build.job(*how)
         if op != ROLLOUT or Path(job.path).is_file() or not build.may_be_quick():
@@ -207,7 +206,7 @@ class CudaEngine:
 
     def _launch(self, kernel: Kernel, call: np.ndarray, worlds: int) -> None:
         # few worlds: small blocks, so that every multiprocessor has some
-        threads = _THREADS if worlds >= 2 * _THREADS * self._processors else 32
+        threads = _THREADS if worlds >= _THREADS * self._processors else 32
         blocks = -(-worlds // threads)
         memory = None
         if kernel.scratch:

@@ -11,6 +11,8 @@ ENTRY = "drivers/cuda.cu"
 MODEL = "this_model.h"
 # Possible rows up to which every one of them has a place of its own, and loops over them are unrolled
 _MOST_FIXED_ROWS = 16
+# Integers of a model that fit into the GPU's 64 kB for constants, beside those of the compiler and of fixed rows
+_MOST_CONSTANTS = 12_000
 # enums of core/data/model.h and rows.h
 _SPARSE, _CHOSEN_PAIR = 0, 28
 _DRY, _MOTOR, _LIMIT, _CONTACT = range(4)
@@ -48,13 +50,14 @@ def model_header(tree: Any, *, fixed: bool) -> str:
     """
     counts, tables = tree.counts(), tree.tables()
     rows = fixed_rows(counts, tables) if fixed else None
-    return _struct("Tree", counts, tables) + ("" if rows is None else _struct("FixedRows", {}, rows))
+    long = sum(map(len, tables.values())) > _MOST_CONSTANTS
+    return _struct("Tree", counts, tables, long=long) + ("" if rows is None else _struct("FixedRows", {}, rows, long=long))
 
 
-def _struct(name: str, numbers: dict[str, int], tables: Tables) -> str:
+def _struct(name: str, numbers: dict[str, int], tables: Tables, *, long: bool) -> str:
     """A struct of constants; tables lie outside of it, since device code takes no address of a static member."""
-    own = name.lower()
-    lines = [f"CS_TABLE int {own}_{key}[] = {{{', '.join(map(str, row)) or '0'}}};" for key, row in tables.items()]
+    own, kind = name.lower(), "CS_LONG_TABLE" if long else "CS_TABLE"
+    lines = [f"{kind} int {own}_{key}[] = {{{', '.join(map(str, row)) or '0'}}};" for key, row in tables.items()]
     members = [f"  static constexpr int {key} = {number};" for key, number in numbers.items()]
     members += [f"  static constexpr const int* {key} = {own}_{key};" for key in tables]
     return "\n".join((*lines, f"struct {name} {{", *members, "};", ""))
