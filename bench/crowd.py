@@ -71,8 +71,10 @@ def gather(
     draw = _trot if robot.kp else _thrash
     start, controls = _start(robot, worlds, dice), draw(robot, worlds, burn_in + steps, dt, dice).to(dtype)
     crowd = Crowd(robot, model, dt, cs.State(*(x.to(dtype) for x in start)), controls[burn_in:])
+    sim = crowd.simulator()
+    sim.compile(gradient=False)
     with torch.no_grad():
-        traj = crowd.simulator().rollout(crowd.start, controls[:burn_in])
+        traj = sim.rollout(crowd.start, controls[:burn_in])
     return Crowd(robot, model, dt, cs.State(*(x.clone() for x in traj[-1])), controls[burn_in:].clone())
 
 

@@ -58,8 +58,8 @@ HERE = "MuJoCo Warp 4.0, which we measured before, on an H200, on this robot"
 ELSEWHERE = f"""MuJoCo Warp as published for robots like this one, in 8,192 worlds on other GPUs: {WARP_ELSEWHERE[0] / 1e6:g} to
 {WARP_ELSEWHERE[1] / 1e6:g} M; the ratio is to the highest"""
 FIRST_NOTES = """In a fresh process with an empty cache, and again in another one: from the description of the robot to the first
-states of a rollout (float32, 64 worlds, 10 steps) on the host, and on to the first gradient. CUDA's own start and imports count
-in the last column only."""
+states of a rollout (float32, 64 worlds, 10 steps) on the host, and on to the first gradient. Kernels that are new are compiled
+quickly first, and well by another process meanwhile: the whole process, with imports and CUDA's own start, waits for that."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,7 @@ def throughput(
 def measure(plan: Plan, crowd: c.Crowd, way: str, network: c.Policy | None) -> tuple[float, str]:
     """Steps per second, and the largest entry of the gradients, in words."""
     sim = crowd.simulator(gradient="exact" if way == EXACT else "implicit")
+    sim.compile(gradient=way != FORWARD)
     gradient, work = "", c.forward(sim, crowd, network)
     if way != FORWARD:
         work = c.both(sim, crowd, network)
@@ -214,10 +215,10 @@ def aim(table: Table, what: str, speed: float | None, target: float) -> None:
 
 
 # ---- in processes of their own ------------------------------------------------------------------------------------------
-def child(what: str, device: str, cache: str) -> list[float]:
-    """The two numbers that a fresh process prints; it keeps compiled code in the folder `cache`."""
+def child(what: str, device: str, cache: str | None = None) -> list[float]:
+    """The two numbers that a fresh process prints; it keeps compiled code in the folder `cache`, or where everybody does."""
     command = [sys.executable, "-m", "bench.cuda", "--device", device, "--child", what]
-    env, root = {**os.environ, "COSTATE_CACHE": cache}, Path(__file__).parents[1]
+    env, root = {**os.environ, **({"COSTATE_CACHE": cache} if cache else {})}, Path(__file__).parents[1]
     done = subprocess.run(command, env=env, cwd=root, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -229,7 +230,7 @@ def first_use(plan: Plan) -> Table:
     columns = ("robot", "cache", "first states, s", "first gradient, s", "whole process, s")
     table = Table(f"First use of a new model, {plan.device}", columns, notes=FIRST_NOTES)
     for name in list(CASES)[: 1 if plan.quick else None]:
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for cache, target in (("empty", FIRST_TARGET), ("filled", CACHED_TARGET)):
                 began = perf_counter()
                 states, gradient = child(name, plan.device, folder)
@@ -251,7 +252,9 @@ def measure_first(name: str, device: str) -> tuple[float, float]:
     states = perf_counter() - began
     (gradient,) = torch.autograd.grad(sim.rollout(start, controls).q.sum(), controls)
     gradient.cpu()
-    return states, perf_counter() - began
+    done = perf_counter() - began
+    sim.compile()  # for the cache; what was timed was compiled quickly
+    return states, done
 
 
 def memory(plan: Plan) -> Table:
@@ -264,8 +267,7 @@ def memory(plan: Plan) -> Table:
     if plan.device != "cuda":
         table.add("not measured: it needs a GPU", "")
         return table
-    with TemporaryDirectory() as folder:
-        peak, drop = child("memory", plan.device, folder)
+    peak, drop = child("memory", plan.device)
     table.add("most that torch had allocated (`torch.cuda.max_memory_allocated`)", f"{peak:.2f}")
     table.add("by how much free memory fell (`torch.cuda.mem_get_info`)", f"{drop:.2f}")
     most = max(peak, drop)
@@ -280,7 +282,9 @@ def measure_memory(device: str) -> tuple[float, float]:
     crowd = CASES["quadruped"].crowd(Plan(device, steps=MEMORY_STEPS), MEMORY_WORLDS)
     torch.cuda.empty_cache()  # what it took to draw random numbers
     torch.cuda.reset_peak_memory_stats()
-    c.both(crowd.simulator(), crowd)()
+    sim = crowd.simulator()
+    sim.compile()
+    c.both(sim, crowd)()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() / 1e9, (free - torch.cuda.mem_get_info()[0]) / 1e9
 

@@ -216,6 +216,26 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   return r;
 }
 
+// The numbers of iterations where no function but their own can see them. Kernels with fixed rows have them in registers then, as far as these go, and
+// what is not read again is never written: a third less time for an adjoint, in which others may ask for all that rows_map has laid out
+template <class T> struct Private {
+#ifdef CS_FIXED_ROWS
+  static constexpr int n = FixedRows::n_rows;
+  T lam[n], y[n], delta[n], before[n], Ad[n], trial[n], start[n], stalled[n], K[n * n];
+#endif
+};
+// no adjoint: memory.   rows whose iterations are private; elsewhere they are as they were
+#ifdef CS_FIXED_ROWS
+template <class T> CS_FN Rows<T> in_private(Rows<T> rw, Private<T>& p) {
+  CS_FOR (int r = 0; r < p.n; r++) p.lam[r] = rw.lam[r];
+  rw.lam = p.lam, rw.y = p.y, rw.delta = p.delta, rw.before = p.before, rw.Ad = p.Ad, rw.trial = p.trial;
+  rw.start = p.start, rw.stalled = p.stalled, rw.K = p.K;
+  return rw;
+}
+#else
+template <class T> CS_FN const Rows<T>& in_private(const Rows<T>& rw, Private<T>&) { return rw; }
+#endif
+
 // no adjoint: memory.   of the bars of candidates
 template <class T> CS_FN void touch_bars_map(const Tree& t, RowBars<T>& r, Arena<T>& m) {
   int n = t.max_cand;

@@ -49,8 +49,7 @@ template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, cons
   CS_ALIGN();
   if (rw.count[0]) {
     T* by = rw.sigma;
-    CS_FOR (int d = 0; d < t.nv; d++) rw.mark[d] = d;
-    impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, by);
+    impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, static_cast<const int*>(nullptr), t.nv, by);
     CS_FOR (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
     CS_FOR (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
   }
@@ -174,8 +173,7 @@ template <class T> CS_OP void impacts_adj(const Tree& t, const Trace<T>& tr, con
   }
   mass_form_adj(t, tr, x, rb.jump, static_cast<const int*>(nullptr), t.nb, rb, bar);
   if (!t.ne) return;
-  for (int d = 0; d < t.nv; d++) rw.mark[d] = d;
-  impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, rw.mark, t.nv, x);
+  impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, static_cast<const int*>(nullptr), t.nv, x);
   equality_bars(t, rb.eq, rw.eq.y, rb.w_jump, u, rb.jump);
 }
 

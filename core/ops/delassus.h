@@ -208,12 +208,12 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
   }
 }
 
-// no adjoint: linear in lam.   dv = H^-1 J^T lam of blocks first to last, on `dofs`, which hold all that these blocks move; equality rows
-// answer with impulses that are left in rw.eq.y
+// no adjoint: linear in lam.   dv = H^-1 J^T lam of blocks first to last, on n `dofs`, which hold all that these blocks move (null: all dofs); equality
+// rows answer with impulses that are left in rw.eq.y
 template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last,
                                                const T* lam, const int* dofs, int n, T* dv) {
   T* y = rw.eq.y;
-  CS_FOR (int k = 0; k < n; k++) dv[dofs[k]] = T(0);
+  CS_FOR (int k = 0; k < n; k++) dv[dofs ? dofs[k] : k] = T(0);
   CS_FOR (int r = 0; r < t.ne; r++) y[r] = T(0);
   CS_FOR (int i = first; i < last; i++) {
     Span s = span(rw, i);

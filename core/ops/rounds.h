@@ -114,8 +114,10 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
 }
 
 // no adjoint: relax_adj and natural_adj.   lambda of all rows
-template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Options& o) {
+template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
   using E = ElementOf<T>;
+  Private<T> own;
+  const Rows<T>& rw = in_private(all, own);
   T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
   bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
@@ -162,6 +164,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& rw, const Opti
   if (rw.history) rw.event[events] = 0;
   rw.status->residual = res, rw.status->sweeps = sweeps;
   rw.status->solved = select(res > tol, T(0), T(1));
+  CS_FOR (int r = 0; r < n; r++) all.lam[r] = rw.lam[r], all.y[r] = rw.y[r];
 }
 // adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
 template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
@@ -208,15 +211,17 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
 template <class E> constexpr E kWandered = sizeof(E) == 8 ? E(1e12) : E(1e4);
 
 // no adjoint: a part of solver_adj.   the implicit adjoint of all lanes, from rb.z, into w, lo, hi and mu
-template <class T> CS_OP void implicit_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+template <class T> CS_OP void implicit_bars(const Rows<T>& all, const Options& o, const RowBars<T>& rb) {
+  Private<T> own;
+  const Rows<T>& rw = in_private(all, own);
   natural_residual(rw, o);
-  for (int s = 0; s < rw.count[2]; s++) {
+  CS_FOR (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
-    if (!rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
+    if (rw.K != all.K || !rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
     natural_adj(rw, o, s, rb);
   }
-  rw.count[3] = 1;
+  rw.count[3] = rw.K == all.K;
 }
 
 // no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered.

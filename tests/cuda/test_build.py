@@ -208,7 +208,7 @@ def test_a_process_that_fails_is_told(beside, nvrtc, monkeypatch):
         engine.steps()
     assert engine.steps() == b"code 1"
     with pytest.raises(RuntimeError, match="what is this"):
-        engine.compile(1, None, torch.float32, gradient=False)
+        Engine(WORLDS["arm"].build()).compile(1, None, torch.float32, gradient=False)
 
 
 def test_an_old_compiler_has_no_quick_way(beside, nvrtc, monkeypatch):

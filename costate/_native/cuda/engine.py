@@ -113,11 +113,21 @@ class CudaEngine:
     def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool) -> None:
         """Rollouts and, if asked for, their adjoint, as well as they can be compiled; waits for it."""
         keys = [self._key(ROLLOUT, adjoint, substeps, options, dtype) for adjoint in (False, True)[: 1 + gradient]]
-        jobs = {key: build.job(*self._source(key)[:2], self._arch) for key in keys}
-        beside = {key: build.Beside(job) for key, job in jobs.items() if not Path(job.path).is_file()}
+        begun = {key: self._begun(key) for key in keys}  # beside each other
         with build.told(f"compiling steps of {self._engine.model!r}"):
-            codes = {key: beside[key].code() if key in beside else Path(job.path).read_bytes() for key, job in jobs.items()}
-        self._kernels |= {key: self._load(key, code) for key, code in codes.items()}
+            self._kernels |= {key: self._load(key, process.code()) for key, process in begun.items() if process is not None}
+
+    def _begun(self, key: tuple[Any, ...]) -> build.Beside | None:
+        """The process that compiles a kernel well; None if that has been done."""
+        if key in self._building:
+            self._kernels[key] = self._load(key, *self._building.pop(key).result())
+        if key in self._kernels:
+            return self._kernels[key].better
+        job = build.job(*self._source(key)[:2], self._arch)
+        if not Path(job.path).is_file():
+            return build.Beside(job)
+        self._kernels[key] = self._load(key, Path(job.path).read_bytes())
+        return None
 
     def _rollout_call(
         self, dtype: torch.dtype, options: np.ndarray, counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
