@@ -7,8 +7,9 @@ kept in its force limits. Servos, and all that drive a constraint, are rows of t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from costate.scene.names import suggest
 from costate.sensors.guard import without_gradient
 from costate.sensors.joints import find_driven, find_limits, numbered
 from costate.sensors.sensor import Bound, Names, Sensor, as_names
+from costate.sensors.tables import Table, indices
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -28,78 +30,101 @@ if TYPE_CHECKING:
 _ROW = "{kind}: the engine gives no gradient of the forces of {what}. Give the sensor detach=True to go on without it"
 
 
-class _Tables(NamedTuple):
-    """Which actuators are what."""
+class _Drives:
+    """Which actuators are what; made once for a model."""
 
-    solved: list[int]  # those that are read from rows of the engine
-    rows: list[int]  # these rows
-    dof: list[int]  # index in v, 0 of those on constraints
-    coordinate: list[int]  # index in q, 0 where there is none
-    sprung: list[bool]  # whether there is one
-    general: list[int]  # the general ones
+    def __init__(self, model: Model) -> None:
+        numbers = {k: len(model.dry_dof) + i for i, k in enumerate(row_motors(model))}
+        kinds = list(zip(model.actuator_type, model.motor_tie, strict=True))
+        self.solved = [k for k, (code, tie) in enumerate(kinds) if code == SERVO or (tie >= 0 and code != MOTOR)]
+        self.all_solved = len(self.solved) == len(kinds)
+        coordinate, sprung = [], []
+        for d, tie in zip(model.motor_dof, model.motor_tie, strict=True):
+            body = model.dof_body[d] if tie < 0 else -1
+            start = d - model.v_address[body] if tie < 0 else 0
+            sprung.append(tie < 0 and JOINTS[model.joint_type[body]].has_coordinate(start))
+            coordinate.append(model.q_address[body] + start if sprung[-1] else 0)
+        general = [k for k, (code, _) in enumerate(kinds) if code == GENERAL]
+        self.solved_at, self.rows = indices(self.solved), indices(numbers[k] for k in self.solved)
+        self.dof = indices(max(d, 0) for d in model.motor_dof)  # 0 of those on constraints
+        self.coordinate, self.sprung = indices(coordinate), Table(tuple(sprung), torch.bool)  # 0, False where there is none
+        self.general = indices(general) if general else None
+        self.springs, self.dampers = (
+            Table(tuple(code == kind for code, _ in kinds), torch.bool) for kind in (POSITION, VELOCITY)
+        )
+        self.clip, self.bound = (_limits(index) for index in (model.clip, model.bound))
 
 
-def _tables(model: Model) -> _Tables:
-    numbers = {k: len(model.dry_dof) + i for i, k in enumerate(row_motors(model))}
-    kinds = list(zip(model.actuator_type, model.motor_tie, strict=True))
-    solved = [k for k, (code, tie) in enumerate(kinds) if code == SERVO or (tie >= 0 and code != MOTOR)]
-    dof, coordinate, sprung = [max(d, 0) for d in model.motor_dof], [], []
-    for d, tie in zip(dof, model.motor_tie, strict=True):
-        body = model.dof_body[d] if tie < 0 else -1
-        start = d - model.v_address[body] if tie < 0 else 0
-        sprung.append(tie < 0 and JOINTS[model.joint_type[body]].has_coordinate(start))
-        coordinate.append(model.q_address[body] + start if sprung[-1] else 0)
-    general = [k for k, (code, _) in enumerate(kinds) if code == GENERAL]
-    return _Tables(solved, [numbers[k] for k in solved], dof, coordinate, sprung, general)
+def _limits(index: Sequence[int]) -> tuple[Table, Table] | None:
+    """Those actuators that have limits, and where these are."""
+    limited = [k for k, i in enumerate(index) if i >= 0]
+    return (indices(limited), indices(index[k] for k in limited)) if limited else None
+
+
+def _drives(model: Model) -> _Drives:
+    known = model.__dict__
+    if "_drives" not in known:
+        known["_drives"] = _Drives(model)
+    return known["_drives"]
 
 
 def actuator_forces(reading: Reading) -> Tensor:
     """Forces [*batch, nu] before the gear, N or N m. Those of rows come without gradient, see `_guarded`."""
-    model, t, kinds = reading.model, _tables(reading.model), reading.index(reading.model.actuator_type)
-    u = _clamped(reading, reading.control, model.clip, "control")
+    d = _drives(reading.model)
+    if d.all_solved:
+        return _solved(reading, d)
+    u = _clamped(reading, reading.control, d.clip, "control")
     gear, kp, kd = (reading.param(name) for name in ("gear", "kp", "kd"))
-    rate = gear * (reading.v + reading.h * reading.acceleration)[..., reading.index(t.dof)]
-    sprung = reading.constant(tuple(t.sprung), torch.bool)
-    length = (gear * reading.q[..., reading.index(t.coordinate)] + reading.h * rate) * sprung
-    gain = torch.where(kinds == POSITION, kp, torch.where(kinds == VELOCITY, kd, torch.ones_like(kd)))
+    rate = gear * (reading.v + reading.h * reading.acceleration).index_select(-1, d.dof.like(u))
+    length = (gear * reading.q.index_select(-1, d.coordinate.like(u)) + reading.h * rate) * d.sprung.like(u)
+    gain = torch.where(d.springs.like(u), kp, torch.where(d.dampers.like(u), kd, torch.ones_like(kd)))
     f = gain * u - kp * length - kd * rate
-    if t.general:
-        general = reading.index(t.general)
-        own = reading.param("control_gain") * u[..., general] + reading.param("control_bias")
-        f = f.index_copy(-1, general, f[..., general] - u[..., general] + own)
-    f = _clamped(reading, f, model.bound, "force")
-    if not t.solved:
-        return f
-    solved = reading.info.rows.impulse[..., reading.index(t.rows)] / reading.h
-    return f.index_copy(-1, reading.index(t.solved), solved)
+    if d.general is not None:
+        general = d.general.like(u)
+        chosen = u.index_select(-1, general)
+        own = reading.param("control_gain") * chosen + reading.param("control_bias")
+        f = f.index_copy(-1, general, f.index_select(-1, general) - chosen + own)
+    f = _clamped(reading, f, d.bound, "force")
+    return f.index_copy(-1, d.solved_at.like(f), _solved(reading, d)) if d.solved else f
 
 
-def _clamped(reading: Reading, x: Tensor, index: tuple[int, ...], field: str) -> Tensor:
+def _solved(reading: Reading, d: _Drives) -> Tensor:
+    """Forces of those that are rows of the engine."""
+    return reading.info.rows.impulse.index_select(-1, d.rows.like(reading.q)) / reading.h
+
+
+def _clamped(reading: Reading, x: Tensor, limits: tuple[Table, Table] | None, field: str) -> Tensor:
     """x [*batch, nu] within the limits of those actuators that have some."""
-    limited = [k for k, i in enumerate(index) if i >= 0]
-    if not limited:
+    if limits is None:
         return x
-    some, at = reading.index(limited), reading.index(index[k] for k in limited)
-    low, high = (reading.param(f"{field}_{end}")[..., at] for end in ("lower", "upper"))
-    inside = torch.clamp(x[..., some], low, high)
-    return x.index_copy(-1, some, inside)
+    some, at = (table.like(x) for table in limits)
+    low, high = (reading.param(f"{field}_{end}").index_select(-1, at) for end in ("lower", "upper"))
+    return x.index_copy(-1, some, torch.clamp(x.index_select(-1, some), low, high))
 
 
-def _guarded(reading: Reading, x: Tensor, rows: bool, kind: str, what: str) -> Tensor:
-    """x, of which backward passes raise where it was read from rows that have no gradient."""
-    if not rows or not reading.acceleration.requires_grad or reading.info.rows.impulse.requires_grad:
+def _guarded(reading: Reading, x: Tensor, kind: str, what: str) -> Tensor:
+    """x, of which backward passes raise, since it was read from rows that have no gradient."""
+    if not reading.acceleration.requires_grad or reading.info.rows.impulse.requires_grad:
         return x
     return without_gradient(x, reading.acceleration, _ROW.format(kind=kind, what=what))
 
 
-def _split(reading: Reading, x: Tensor, columns: list[int], solved: list[int], kind: str) -> Tensor:
-    """The columns of x, those that are `solved` guarded, and only those."""
-    chosen = x[..., reading.index(columns)]
-    guarded = [i for i, k in enumerate(columns) if k in solved]
-    if not guarded:
-        return chosen
-    rows, what = reading.index(guarded), "servos, and of actuators on constraints"
-    return chosen.index_copy(-1, rows, _guarded(reading, chosen[..., rows], True, kind, what))
+class _Guard:
+    """Numbers of a sensor, of which those that are `solved` have no gradient, and only those.
+
+    detach : whether the sensor has none anyway.
+    """
+
+    def __init__(self, solved: Sequence[bool], kind: str, detach: bool) -> None:
+        self._rows = [] if detach else [i for i, no_gradient in enumerate(solved) if no_gradient]
+        self._all, self._at, self._kind = len(self._rows) == len(solved), indices(self._rows), kind
+
+    def __call__(self, reading: Reading, x: Tensor) -> Tensor:
+        what = "servos, and of actuators on constraints"
+        if not self._rows or self._all:
+            return _guarded(reading, x, self._kind, what) if self._all else x
+        rows = self._at.like(x)
+        return x.index_copy(-1, rows, _guarded(reading, x.index_select(-1, rows), self._kind, what))
 
 
 @dataclass(frozen=True)
@@ -123,10 +148,13 @@ class ActuatorForce(Sensor):
         for name in names:
             if name not in model.motor_names:
                 raise ValueError(f"{self.kind}: no motor named {name!r}; {suggest(name, model.motor_names)}")
-        columns, solved = [model.motor(name) for name in names], _tables(model).solved
+        columns, solved = [model.motor(name) for name in names], _drives(model).solved
+        guard = _Guard([k in solved for k in columns], self.kind, self.detach)
+        chosen = None if columns == list(range(model.nu)) else indices(columns)
 
         def read(reading: Reading) -> Tensor:
-            return _split(reading, reading.once(actuator_forces), columns, solved, self.kind)
+            force = reading.once(actuator_forces)
+            return guard(reading, force if chosen is None else force.index_select(-1, chosen.like(force)))
 
         return Bound(tuple(names), "N, N m", read, forces=True)
 
@@ -154,14 +182,13 @@ class JointTorque(Sensor):
             count, start = JOINTS[model.joint_type[x.joint]].nv, model.v_address[x.joint]
             drives += [[k for k, d in enumerate(model.motor_dof) if d == start + i] for i in range(count)]
             words += numbered(x.name, count)
-        solved = _tables(model).solved
-        sums = tuple(tuple(float(k in motors) for k in range(model.nu)) for motors in drives)
-        rows = [i for i, motors in enumerate(drives) if any(k in solved for k in motors)]
+        solved = _drives(model).solved
+        sums = Table(tuple(tuple(float(k in motors) for k in range(model.nu)) for motors in drives))
+        guard = _Guard([any(k in solved for k in motors) for motors in drives], self.kind, self.detach)
 
         def read(reading: Reading) -> Tensor:
             force = reading.param("gear") * reading.once(actuator_forces)
-            joint = (reading.constant(sums) @ force.unsqueeze(-1)).squeeze(-1)
-            return _split(reading, joint, list(range(len(words))), rows, self.kind)
+            return guard(reading, (sums.like(force) @ force.unsqueeze(-1)).squeeze(-1))
 
         return Bound(tuple(words), "N, N m", read, forces=True)
 
@@ -181,10 +208,10 @@ class LimitForce(Sensor):
         """How it is read on this model."""
         found, limits = find_limits(model, self.kind, self.joints)
         before = len(model.dry_dof) + len(row_motors(model))
-        rows = [before + i for i in limits]
+        rows = indices(before + i for i in limits)
 
         def read(reading: Reading) -> Tensor:
-            force = reading.info.rows.impulse[..., reading.index(rows)] / reading.h
-            return _guarded(reading, force, True, self.kind, "joint limits")
+            force = reading.info.rows.impulse.index_select(-1, rows.like(reading.q)) / reading.h
+            return _guarded(reading, force, self.kind, "joint limits")
 
         return Bound(tuple(x.name for x in found), "N, N m", read, forces=True)

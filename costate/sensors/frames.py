@@ -5,24 +5,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from torch import Tensor
 
-from costate.rotation import inverse, multiply, rotate
-from costate.sensors.motion import accelerations, point_accelerations
-from costate.sensors.places import Frames, Places, find_places, frames
-from costate.sensors.sensor import WXYZ, XYZ, Bound, Names, Sensor, as_names, labels
+from costate.sensors.motion import AngularAccelerations, PointAccelerations
+from costate.sensors.places import Frames, FramesOf, Places, find_places, frames
+from costate.sensors.sensor import WXYZ, XYZ, Asks, Bound, Names, Part, Sensor, as_names, labels
+from costate.sensors.turning import cross, quotient
 
 if TYPE_CHECKING:
     from costate.scene import Model
-    from costate.sensors.reading import Reading
+    from costate.sensors.reading import Reading, Shared
 
 
 @dataclass(frozen=True)
 class FrameSensor(Sensor):
-    """A sensor that reads some numbers of each of its frames.
+    """A sensor that reads a vector of each of its frames.
 
     Parameters
     ----------
@@ -31,22 +30,22 @@ class FrameSensor(Sensor):
 
     at: Names
     unit: ClassVar[str]
-    parts: ClassVar[Sequence[str]] = XYZ
+    own_axes: ClassVar[bool] = False  # whether it is read in the axes of its frames
     forces: ClassVar[bool] = False
+    reads: ClassVar[tuple[type[Shared[Places, Any]], ...]] = ()  # of its places, besides their frames
 
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         places = find_places(model, self.kind, as_names(self.kind, self.at))
-        measure = self._measure
+        part = Part(lambda reading: self._measure(reading, places), places if self.own_axes else None)
+        return Bound(labels(places.names, XYZ), self.unit, (part,), self.forces, self._asks(model, places))
 
-        def read(reading: Reading) -> Tensor:
-            return measure(reading, places, frames(reading, places)).flatten(-2)
-
-        return Bound(labels(places.names, self.parts), self.unit, read, self.forces)
+    def _asks(self, model: Model, places: Places) -> Asks:
+        return ((FramesOf, places), *((kind, places) for kind in self.reads))
 
     @abstractmethod
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        """[*batch, places, parts]."""
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        """[*batch, places, 3] in world axes."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,15 @@ class RelativeSensor(Sensor):
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         places = find_places(model, self.kind, as_names(self.kind, self.at))
-        seen_from = None if self.relative_to is None else find_places(model, f"{self.kind}: relative_to", (self.relative_to,))
-
-        def read(reading: Reading) -> Tensor:
-            at = frames(reading, places)
-            found = self._in_world(at) if seen_from is None else self._seen(at, frames(reading, seen_from))
-            return found.flatten(-2)
-
-        return Bound(labels(places.names, self.parts), self.unit, read)
+        words = labels(places.names, self.parts)
+        if self.relative_to is None:
+            part = Part(lambda reading: self._in_world(frames(reading, places)))
+            return Bound(words, self.unit, (part,), asks=((FramesOf, places),))
+        by = find_places(model, f"{self.kind}: relative_to", (self.relative_to,))
+        # a quaternion has four numbers, and is no vector to be turned
+        axes = by if len(self.parts) == 3 else None
+        part = Part(lambda reading: self._seen(frames(reading, places), frames(reading, by)), axes)
+        return Bound(words, self.unit, (part,), asks=((FramesOf, places), (FramesOf, by)))
 
     @abstractmethod
     def _in_world(self, at: Frames) -> Tensor:
@@ -82,7 +82,7 @@ class RelativeSensor(Sensor):
 
     @abstractmethod
     def _seen(self, at: Frames, by: Frames) -> Tensor:
-        """[*batch, n, parts] as the one frame `by` sees it."""
+        """[*batch, n, parts] as the one frame `by` sees it; vectors in world axes."""
 
 
 class FramePosition(RelativeSensor):
@@ -94,7 +94,7 @@ class FramePosition(RelativeSensor):
         return at.position
 
     def _seen(self, at: Frames, by: Frames) -> Tensor:
-        return rotate(inverse(by.quaternion), at.position - by.position)
+        return at.position - by.position
 
 
 class FrameQuaternion(RelativeSensor):
@@ -106,7 +106,7 @@ class FrameQuaternion(RelativeSensor):
         return at.quaternion
 
     def _seen(self, at: Frames, by: Frames) -> Tensor:
-        return multiply(inverse(by.quaternion), at.quaternion)
+        return quotient(by.quaternion, at.quaternion)
 
 
 class FrameVelocity(RelativeSensor):
@@ -118,8 +118,7 @@ class FrameVelocity(RelativeSensor):
         return at.velocity
 
     def _seen(self, at: Frames, by: Frames) -> Tensor:
-        carried = by.velocity + torch.linalg.cross(by.spin.expand_as(at.position), at.position - by.position)
-        return rotate(inverse(by.quaternion), at.velocity - carried)
+        return at.velocity - by.velocity - cross(by.spin, at.position - by.position)
 
 
 class FrameAngularVelocity(RelativeSensor):
@@ -131,22 +130,22 @@ class FrameAngularVelocity(RelativeSensor):
         return at.spin
 
     def _seen(self, at: Frames, by: Frames) -> Tensor:
-        return rotate(inverse(by.quaternion), at.spin - by.spin)
+        return at.spin - by.spin
 
 
 class FrameAcceleration(FrameSensor):
     """Accelerations of the origins of frames, m/s^2, world axes, from (v+ - v) / dt of the step; gravity is not counted."""
 
-    unit, forces = "m/s^2", True
+    unit, forces, reads = "m/s^2", True, (PointAccelerations,)
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return point_accelerations(reading, reading.index(places.on), at)
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return reading.shared(PointAccelerations, places)
 
 
 class FrameAngularAcceleration(FrameSensor):
     """Angular accelerations of frames, rad/s^2, world axes, from (v+ - v) / dt of the step."""
 
-    unit, forces = "rad/s^2", True
+    unit, forces, reads = "rad/s^2", True, (AngularAccelerations,)
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return reading.once(accelerations).angular.index_select(-2, reading.index(places.on))
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return reading.shared(AngularAccelerations, places)

@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from costate.rotation import inverse, rotate
 from costate.sensors.frames import FrameSensor
-from costate.sensors.motion import point_accelerations
+from costate.sensors.motion import PointAccelerations
+from costate.sensors.places import frames
 
 if TYPE_CHECKING:
-    from costate.sensors.places import Frames, Places
+    from costate.sensors.places import Places
     from costate.sensors.reading import Reading
 
 
 class Gyro(FrameSensor):
     """Angular velocity in the sensor's own axes, rad/s."""
 
-    unit = "rad/s"
+    unit, own_axes = "rad/s", True
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return rotate(inverse(at.quaternion), at.spin)
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return frames(reading, places).spin
 
 
 class Velocimeter(FrameSensor):
     """Velocity of the sensor in its own axes, m/s."""
 
-    unit = "m/s"
+    unit, own_axes = "m/s", True
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return rotate(inverse(at.quaternion), at.velocity)
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return frames(reading, places).velocity
 
 
 class Accelerometer(FrameSensor):
@@ -40,11 +40,10 @@ class Accelerometer(FrameSensor):
     The acceleration is that of the step, (v+ - v) / dt: an impact is spread over the step it happens in.
     """
 
-    unit, forces = "m/s^2", True
+    unit, own_axes, forces, reads = "m/s^2", True, True, (PointAccelerations,)
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        felt = point_accelerations(reading, reading.index(places.on), at) - reading.param("gravity").unsqueeze(-2)
-        return rotate(inverse(at.quaternion), felt)
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return reading.shared(PointAccelerations, places) - reading.param("gravity").unsqueeze(-2)
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,12 @@ class Magnetometer(FrameSensor):
     _: KW_ONLY
     field: tuple[float, float, float] = (0.0, -0.5, 0.0)
 
-    unit = "-"
+    unit, own_axes = "-", True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.field) != 3 or not any(self.field):
             raise ValueError(f"{self.kind}: field must be three numbers, not all of them zero, got {self.field!r}")
 
-    def _measure(self, reading: Reading, places: Places, at: Frames) -> Tensor:
-        return rotate(inverse(at.quaternion), reading.constant(tuple(self.field)))
+    def _measure(self, reading: Reading, places: Places) -> Tensor:
+        return reading.constant(tuple(self.field)).expand(*reading.batch, len(places.row), 3)

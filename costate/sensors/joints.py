@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,8 +13,10 @@ from costate.rotation import normalise
 from costate.scene.codes import NO_AXIS
 from costate.scene.joints import JOINTS, Ball, Free, Prismatic
 from costate.scene.names import suggest
-from costate.sensors.hinges import tie_coordinates, tie_rates
-from costate.sensors.sensor import Bound, Names, Sensor, as_names
+from costate.sensors.hinges import coordinates, rates
+from costate.sensors.places import FramesOf, Places
+from costate.sensors.sensor import Bound, Names, Part, Sensor, as_names
+from costate.sensors.tables import indices
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -75,18 +77,9 @@ class Encoder(Sensor):
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         found = find_driven(model, self.kind, self.joints)
-        ties, columns, words = [x.tie for x in found if x.tie >= 0], [], []
-        for x in found:
-            count = 1 if x.joint < 0 else JOINTS[model.joint_type[x.joint]].nq
-            start = model.nq + ties.index(x.tie) if x.joint < 0 else model.q_address[x.joint]
-            columns += range(start, start + count)
-            words += numbered(x.name, count)
-
-        def read(reading: Reading) -> Tensor:
-            q = reading.once(unit_coordinates)
-            return (torch.cat((q, tie_coordinates(reading, ties)), -1) if ties else q).index_select(-1, reading.index(columns))
-
-        return Bound(tuple(words), _unit(model, found, ""), read)
+        whole = any(x.joint >= 0 and JOINTS[model.joint_type[x.joint]].quaternion is not None for x in found)
+        source = unit_coordinates if whole else _q  # without quaternions among them q will do
+        return _encoder(model, found, source, model.q_address, "nq", coordinates, _unit(model, found, ""))
 
 
 @dataclass(frozen=True)
@@ -103,18 +96,32 @@ class EncoderRate(Sensor):
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         found = find_driven(model, self.kind, self.joints)
-        ties, columns, words = [x.tie for x in found if x.tie >= 0], [], []
-        for x in found:
-            count = 1 if x.joint < 0 else JOINTS[model.joint_type[x.joint]].nv
-            start = model.nv + ties.index(x.tie) if x.joint < 0 else model.v_address[x.joint]
-            columns += range(start, start + count)
-            words += numbered(x.name, count)
+        return _encoder(model, found, _v, model.v_address, "nv", rates, _unit(model, found, "/s"))
 
-        def read(reading: Reading) -> Tensor:
-            v = reading.v
-            return (torch.cat((v, tie_rates(reading, ties)), -1) if ties else v).index_select(-1, reading.index(columns))
 
-        return Bound(tuple(words), _unit(model, found, "/s"), read)
+def _encoder(
+    model: Model, found: Sequence[Driven], source: Callable[[Reading], Tensor], address: Sequence[int], size: str,
+    of_ties: Callable[[Model, Sequence[int], Sequence[int]], tuple[list[Part], list[Places]]], unit: str,
+) -> Bound:  # fmt: skip
+    """Numbers of joints, `size` of each from its `address` on in the source, and those of ties."""
+    columns: list[int] = []
+    here: list[int] = []  # which numbers of the sensor they are
+    there: dict[int, int] = {}  # and those of ties
+    words: list[str] = []
+    for x in found:
+        count = 1 if x.joint < 0 else getattr(JOINTS[model.joint_type[x.joint]], size)
+        if x.joint < 0:
+            there[x.tie] = len(words)
+        else:
+            columns += range(address[x.joint], address[x.joint] + count)
+            here += range(len(words), len(words) + count)
+        words += numbered(x.name, count)
+    parts, places = of_ties(model, list(there), list(there.values()))
+    if columns:
+        chosen = indices(columns)
+        read = Part(lambda reading: reading.once(source).index_select(-1, chosen.like(reading.q)), goes_to=tuple(here))
+        parts = [read, *parts]
+    return Bound(tuple(words), unit, tuple(parts), asks=tuple((FramesOf, x) for x in places))
 
 
 @dataclass(frozen=True)
@@ -131,11 +138,11 @@ class LimitDistance(Sensor):
     def bind(self, model: Model) -> Bound:
         """How it is read on this model."""
         found, rows = find_limits(model, self.kind, self.joints)
-        columns = [model.q_address[x.joint] for x in found]
+        columns, at = indices(model.q_address[x.joint] for x in found), indices(rows)
 
         def read(reading: Reading) -> Tensor:
-            q, at = reading.q[..., reading.index(columns)], reading.index(rows)
-            lower, upper = (reading.param(name)[..., at] for name in ("limit_lower", "limit_upper"))
+            q, some = reading.q.index_select(-1, columns.like(reading.q)), at.like(reading.q)
+            lower, upper = (reading.param(name).index_select(-1, some) for name in ("limit_lower", "limit_upper"))
             return torch.minimum(q - lower, upper - q)
 
         return Bound(tuple(x.name for x in found), _unit(model, found, ""), read)
@@ -153,6 +160,14 @@ def find_limits(model: Model, where: str, names: Names | None) -> tuple[list[Dri
         if x.joint not in limited:
             raise ValueError(f"{where}: {x.name!r} must be a revolute or prismatic joint with limits")
     return found, [model.limit_body.index(x.joint) for x in found]
+
+
+def _q(reading: Reading) -> Tensor:
+    return reading.q
+
+
+def _v(reading: Reading) -> Tensor:
+    return reading.v
 
 
 def unit_coordinates(reading: Reading) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from costate.ray import ray_cast
 from costate.rotation import rotate
-from costate.sensors.places import find_places, frames
+from costate.sensors.places import FramesOf, find_places, frames
 from costate.sensors.sensor import Bound, Names, Sensor, as_names
+from costate.sensors.tables import Table, indices
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -60,14 +61,15 @@ class RangeFinder(Sensor):
             if not shapes:
                 raise ValueError(f"{self.kind}: {name!r} can hit nothing: no other body has a shape that may touch another")
         # places that see the same shapes share a call
-        groups = {tuple(shapes): [k for k, other in enumerate(seen) if other == shapes] for shapes in seen}
+        groups = {tuple(shapes): indices(k for k, other in enumerate(seen) if other == shapes) for shapes in seen}
+        fan = Table(tuple(map(tuple, self.directions)))
 
         def read(reading: Reading) -> Tensor:
             at = frames(reading, places)
-            local = reading.constant(tuple(map(tuple, self.directions)))
+            local = fan.like(reading.q)
             y = at.position.new_empty(*reading.batch, len(names), rays)
             for shapes, group in groups.items():
-                members = reading.index(group)
+                members = group.like(reading.q)
                 origin = at.position[..., members, None, :].expand(*reading.batch, -1, rays, -1).flatten(-3, -2)
                 direction = rotate(at.quaternion[..., members, None, :], local).flatten(-3, -2)
                 found = ray_cast(
@@ -78,4 +80,4 @@ class RangeFinder(Sensor):
             return y.flatten(-2)
 
         words = names if rays == 1 else tuple(f"{name} {k}" for name in names for k in range(rays))
-        return Bound(words, "m", read)
+        return Bound(words, "m", read, asks=((FramesOf, places),))

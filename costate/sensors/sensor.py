@@ -7,16 +7,29 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from torch import Tensor
 
 if TYPE_CHECKING:
     from costate.scene import Model
-    from costate.sensors.reading import Reading
+    from costate.sensors.places import Places
+    from costate.sensors.reading import Reading, Shared
 
 Names: TypeAlias = "str | Sequence[str]"
+Asks: TypeAlias = "tuple[tuple[type[Shared[Any, Any]], Any], ...]"  # kinds and their items
 XYZ, WXYZ = ("x", "y", "z"), ("w", "x", "y", "z")
+
+
+class Part(NamedTuple):
+    """Some numbers of a sensor.
+
+    Vectors are given in world axes, and turned into those of `axes` together with the vectors of all other sensors.
+    """
+
+    read: Callable[[Reading], Tensor]  # [*batch, n]; vectors [*batch, n, 3] where there are axes
+    axes: Places | None = None  # of every vector, or one frame for all of them
+    goes_to: tuple[int, ...] | None = None  # which number of the sensor each one is, -1: none. None: all in order
 
 
 class Bound(NamedTuple):
@@ -24,8 +37,9 @@ class Bound(NamedTuple):
 
     labels: tuple[str, ...]  # one per number
     unit: str
-    read: Callable[[Reading], Tensor]  # [*batch, len(labels)]
+    read: Callable[[Reading], Tensor] | tuple[Part, ...]  # [*batch, len(labels)], or its parts
     forces: bool = False  # whether it reads what a step does: accelerations, contacts, torques
+    asks: Asks = ()  # what it reads by reading.shared
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from costate import batch as b
-from costate.devices import constant
 from costate.scene import Model
 from costate.scene.names import new_name
+from costate.sensors.assembly import Assembly
 from costate.sensors.reading import Reading
 from costate.sensors.sensor import Bound, Sensor
+from costate.sensors.tables import Table
 
 if TYPE_CHECKING:
     from costate.info import Info
@@ -57,7 +58,9 @@ class Sensors:
         self._slices = MappingProxyType(dict(zip(names, (slice(*ends) for ends in pairwise(ends)), strict=True)))
         widths = [len(bound.labels) for bound in names.values()]
         per_number = [s for s, width in zip(self._sensors, widths, strict=True) for _ in range(width)]
-        self._scale, self._noise = ([getattr(s, field) for s in per_number] for field in ("scale", "noise"))
+        scale, noise = (tuple(getattr(s, field) for s in per_number) for field in ("scale", "noise"))
+        self._scale, self._noise = None if all(x == 1.0 for x in scale) else Table(scale), Table(noise)
+        self._assembly = Assembly(model, self._sensors, list(names.values()))
 
     @property
     def model(self) -> Model:
@@ -87,7 +90,7 @@ class Sensors:
     @property
     def width(self) -> int:
         """n, how many numbers a reading has."""
-        return len(self._scale)
+        return sum(len(bound.labels) for bound in self._bound.values())
 
     @property
     def forces(self) -> bool:
@@ -110,9 +113,8 @@ class Sensors:
         as_numpy = b.is_numpy(getattr(state, "q", None))
         if as_numpy and info is not None:
             raise TypeError("info goes with torch tensors; leave it out, or pass state.torch() and the info of its step")
-        reading = Reading(self._model, sim, state, control, params, external, dt, info)
-        parts = [self._read(sensor, bound, reading) for sensor, bound in zip(self._sensors, self._bound.values(), strict=True)]
-        y = self._finish(torch.cat(parts, -1), noise)
+        reading = Reading(self._model, sim, state, control, params, external, dt, info, self._assembly.asked)
+        y = self._finish(self._assembly.read(reading), noise)
         return b.to_numpy(y) if as_numpy else y
 
     def named(self, reading: Any) -> dict[str, Any]:
@@ -142,17 +144,13 @@ class Sensors:
     def __reduce__(self) -> tuple[Any, ...]:
         return Sensors, (self._model, self._sensors)
 
-    def _read(self, sensor: Sensor, bound: Bound, reading: Reading) -> Tensor:
-        y = bound.read(reading).expand(*reading.batch, len(bound.labels))
-        return y.detach() if sensor.detach else y
-
     def _finish(self, y: Tensor, noise: bool | torch.Generator) -> Tensor:
         """With noise where it is asked for, and scaled."""
         if noise is not False:
             generator = noise if isinstance(noise, torch.Generator) else None
             noisy = torch.randn(y.shape, dtype=y.dtype, device=y.device, generator=generator)
-            y = y + noisy * constant(tuple(self._noise), y)
-        return y if all(x == 1.0 for x in self._scale) else y / constant(tuple(self._scale), y)
+            y = y + noisy * self._noise.like(y)
+        return y if self._scale is None else y / self._scale.like(y)
 
 
 def _default_name(sensor: Sensor) -> str:

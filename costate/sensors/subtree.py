@@ -13,6 +13,7 @@ from torch import Tensor
 from costate.rotation import inverse, rotate, symmetric
 from costate.scene.names import suggest
 from costate.sensors.sensor import XYZ, Bound, Names, Sensor, as_names, labels
+from costate.sensors.tables import Table
 
 if TYPE_CHECKING:
     from costate.scene import Model
@@ -66,12 +67,13 @@ class SubtreeSensor(Sensor):
         """How it is read on this model."""
         names, bodies = find_bodies(model, self.kind, self.bodies)
         within = subtrees(model, bodies)
+        table = Table(within)
         for name, row in zip(names, within, strict=True):
             if all(massless for massless, inside in zip(model.massless, row, strict=True) if inside):
                 raise ValueError(f"{self.kind}: {name!r} and what hangs on it have no mass")
 
         def read(reading: Reading) -> Tensor:
-            return self._measure(reading, reading.once(masses), reading.constant(within)).flatten(-2)
+            return self._measure(reading, reading.once(masses), table.like(reading.q)).flatten(-2)
 
         return Bound(labels(names, XYZ), self.unit, read)
 

@@ -14,15 +14,19 @@ pytestmark = [
 ]
 STEPS, COUNT = 100, 24
 SAME = 1e-10  # relative, in float64
-# relative, in float32: contact amplifies the last digit, by how much depends on the scene
-SINGLE = {"quadruped": 2e-2, "quadruped, exact": 2e-2, "ant": 5e-2, "arm": 1e-3, "loop": 1e-3, "planar": 1e-1}
+SINGLE = 1e-6  # in float32, over 20 steps; the first GPU that was asked gave the CPU's bits
 
 
-def run(name, device, dtype=torch.float64, steps=STEPS):
-    """States, and gradients of a sum of them with random weights: by the first state, the controls and all parameters."""
+def run(name, device, dtype=torch.float64, steps=STEPS, *, well=False):
+    """States, and gradients of a sum of them with random weights: by the first state, the controls and all parameters.
+
+    well : on a GPU with the better kernels, in place of those that may be there at first.
+    """
     world = WORLDS[name]
     model = world.build()
     sim = world.simulator(model, device, dtype)
+    if well:
+        sim.compile()
     q, v, u = (x.to(device).requires_grad_() for x in world.inputs(model, COUNT, steps, dtype))
     params = model.params(requires_grad=True)
     traj = sim.rollout(cs.State(q, v), u if model.nu else None, params, steps=steps)
@@ -41,16 +45,17 @@ def off(x, y):
     return float((x - y).abs().max() / y.abs().max().clamp_min(1e-300)) if y.numel() else 0.0
 
 
+@pytest.mark.parametrize("well", [False, True], ids=["as it comes", "well compiled"])
 @pytest.mark.parametrize("name", WORLDS)
-def test_as_on_the_cpu(name):
-    ours, theirs = run(name, "cuda"), run(name, "cpu")
+def test_as_on_the_cpu(name, well):
+    ours, theirs = run(name, "cuda", well=well), run(name, "cpu")
     assert {key: d for key in theirs if not (d := off(ours[key], theirs[key])) < SAME} == {}
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", ["quadruped", "ant", "arm", "loop", "planar"])
 def test_single_precision(name):
     ours, theirs = run(name, "cuda", torch.float32, 20), run(name, "cpu", torch.float32, 20)
-    assert max(off(ours[key], theirs[key]) for key in ("q", "v")) < SINGLE[name]
+    assert max(off(ours[key], theirs[key]) for key in ("q", "v", "by q", "by v")) < SINGLE
 
 
 def test_the_same_bits_every_time():

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from costate._native.cpu import Engine
 
 ROLLOUT = -1  # in place of an Op
-_MOST_LOCAL = 400_000  # bytes of its own that a thread may have (the hardware: 512 KiB); beyond, scratch is in global memory
-_MOST_SCRATCH = 2 << 30  # bytes of that for all threads of a call
+# Bytes of its own that a thread may have (the hardware: 512 KiB), and the part of the GPU's memory that these may take for all
+# threads that could run at once, which the driver sets aside; beyond, scratch is in torch's memory, at most so much of it
+_MOST_LOCAL, _LOCAL_PART, _SCRATCH_PART = 400_000, 1 / 3, 1 / 8
 _SCALAR = {torch.float32: "float", torch.float64: "double"}
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _THREADS = 128  # of a block at most; more would share more code, and wait longer for each other (measured)
@@ -39,6 +40,8 @@ class Kernel(NamedTuple):
 class CudaEngine:
     """What `tree` computes on the CPU, for tensors on `device`. Nothing here waits for the GPU."""
 
+    _most_local = _MOST_LOCAL
+
     def __init__(self, engine: Engine, device: torch.device) -> None:
         self._engine, self._tree, self.device = engine, engine.tree, device
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
@@ -48,6 +51,9 @@ class CudaEngine:
         properties = torch.cuda.get_device_properties(device)
         self._arch = f"sm_{properties.major}{properties.minor}"
         self._processors = properties.multi_processor_count
+        threads = self._processors * properties.max_threads_per_multi_processor
+        self._most_local = min(_MOST_LOCAL, int(_LOCAL_PART * properties.total_memory / threads))
+        self._most_scratch = int(_SCRATCH_PART * properties.total_memory)
 
     def op(self, op: int, worlds: int, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], options: Any) -> None:
         """As Tree.op, on tensors."""
@@ -193,7 +199,7 @@ class CudaEngine:
         op, adjoint, substeps, numbers, dtype = key
         named, double = self._named(key), dtype == torch.float64
         scratch = max(16, -(-self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), double) // 16) * 16)
-        local = scratch <= _MOST_LOCAL
+        local = scratch <= self._most_local
         size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
         fixed = op == ROLLOUT and not named["impacts"] and self._fixed
         defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, local, size, fixed)
@@ -220,7 +226,7 @@ class CudaEngine:
         blocks = -(-worlds // threads)
         memory = None
         if kernel.scratch:
-            blocks = max(1, min(blocks, _MOST_SCRATCH // (kernel.scratch * threads)))
+            blocks = max(1, min(blocks, self._most_scratch // (kernel.scratch * threads)))
             memory = torch.empty(blocks * threads * kernel.scratch, dtype=torch.uint8, device=self.device)
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))

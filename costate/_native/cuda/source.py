@@ -51,7 +51,9 @@ def model_header(tree: Any, *, fixed: bool) -> str:
     counts, tables = tree.counts(), tree.tables()
     rows = fixed_rows(counts, tables) if fixed else None
     long = sum(map(len, tables.values())) > _MOST_CONSTANTS
-    return _struct("Tree", counts, tables, long=long) + ("" if rows is None else _struct("FixedRows", {"n_rows": rows["counts"][1]}, rows, long=long))
+    return _struct("Tree", counts, tables, long=long) + (
+        "" if rows is None else _struct("FixedRows", {"n_rows": rows["counts"][1]}, rows, long=long)
+    )
 
 
 def _struct(name: str, numbers: dict[str, int], tables: Tables, *, long: bool) -> str:
