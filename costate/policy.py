@@ -47,7 +47,8 @@ def rollout_stepwise(
     if clip is not None:
         state = State(*(x.expand(*batch, -1) for x in state))
     states, used, status = [state], [], []
-    diverged_at: Tensor | None = None
+    theta = b.theta(sim.model, params, sim.dtype, sim.device)  # once: its gradient is collected there
+    alive = [torch.ones(batch, dtype=torch.int32, device=sim.device)]
     for t in range(steps):
         # what the past may hear of the future: all of it, a part, or nothing
         if truncate and t > 0 and t % truncate == 0:
@@ -61,13 +62,14 @@ def rollout_stepwise(
         else:
             control, carry = _control(policy(state, carry, t), carry)
         wrench = external[t] if varies else external if forces is None else forces(state, t * span)
-        done = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps, detail=STATUS)
-        diverged_at, state = _hold(diverged_at, done.at, t, steps, state, done.state)
+        done = sim.advance(state, control, theta, external=wrench, dt=dt, substeps=substeps, detail=STATUS)
+        still, state = _hold(alive[-1], done.at, t, state, done.state)
+        alive.append(still)
         states.append(state)
         used.append(control)
         status.append(done.detail[0])
     first = State(*(x.expand_as(y) for x, y in zip(states[0], states[1], strict=True)))
-    assert diverged_at is not None
+    diverged_at = torch.stack(alive[1:]).sum(0, dtype=torch.int32)
     # a world that diverged gives no gradient at all, not even through the steps before
     whole, gone = State(*(torch.stack(xs) for xs in zip(first, *states[1:], strict=True))), diverged_at < steps
     whole = whole.where(gone, whole) if _unknown(gone) or bool(gone.any()) else whole
@@ -96,19 +98,19 @@ def _control(out: Any, carry: Any) -> tuple[Any, Any]:
     return out, carry
 
 
-def _hold(diverged_at: Tensor | None, at: Tensor, t: int, steps: int, old: State, new: State) -> tuple[Tensor, State]:
-    """Worlds that diverged, now or before, stay where they last were finite and lose their graph."""
-    if diverged_at is None:
-        diverged_at = torch.full_like(at, steps)
-    newly = (at < 1) & (diverged_at == steps)
-    if not _unknown(newly) and bool(newly.any()):
-        text = f"rollout: {int(newly.sum())} of {at.numel()} worlds diverged in step {t}; they are held and give no gradient"
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-    diverged_at = torch.where(newly, torch.full_like(at, t), diverged_at)
-    gone = diverged_at < steps
-    if not _unknown(gone) and not bool(gone.any()):
-        return diverged_at, new
-    return diverged_at, new.where(gone, State(old.q.expand_as(new.q), old.v.expand_as(new.v)))
+def _hold(alive: Tensor, finite: Tensor, t: int, old: State, new: State) -> tuple[Tensor, State]:
+    """Worlds that diverged, now or before, stay where they last were finite and lose their graph.
+
+    alive : int [*batch], 1 where a world had not diverged before step t. finite : the same of this step alone.
+    """
+    still = alive * finite
+    if not _unknown(still):
+        if bool(still.all()):
+            return still, new
+        if newly := int((alive - still).sum()):
+            text = f"rollout: {newly} of {still.numel()} worlds diverged in step {t}; they are held and give no gradient"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+    return still, new.where(still == 0, State(old.q.expand_as(new.q), old.v.expand_as(new.v)))
 
 
 def _unknown(x: Tensor) -> bool:

@@ -255,10 +255,13 @@ class Simulator:
         return gradient_report(self, trajectory, params, loss=loss, substeps=substeps, external=external, dt=dt)
 
     def advance(
-        self, state: State, control: Any, params: Params | None, *, external: Any = None, dt: Any = None, substeps: int = 1,
-        detail: int = 0,
+        self, state: State, control: Any, params: Params | Tensor | None, *, external: Any = None, dt: Any = None,
+        substeps: int = 1, detail: int = 0,
     ) -> Advanced:  # fmt: skip
-        """`substeps` steps with one control; without warnings. detail: 0, STATUS, or CONTACTS (of one substep)."""
+        """`substeps` steps with one control; without warnings. params: also as one tensor, checked (`batch.theta`).
+
+        detail: 0, STATUS, or CONTACTS (of one substep).
+        """
         inputs, batch = self.gather(state, control, params, external, dt)
         if inputs[2] is not None:
             inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
@@ -268,7 +271,7 @@ class Simulator:
         return Advanced(new, at.reshape(batch), inputs, batch, tuple(told))
 
     def gather(
-        self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0
+        self, state: State, control: Any, params: Params | Tensor | None, external: Any, dt: Any, time: int = 0
     ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0."""
         i.check_state(state)
