@@ -217,7 +217,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
 }
 
 // The numbers of iterations where no function but their own can see them. Kernels with fixed rows have them in registers then, as far as these go, and
-// what is not read again is never written: a third less time for an adjoint, in which others may ask for all that rows_map has laid out
+// what is not read again is never written; in an adjoint, others may ask for all that rows_map has laid out
 template <class T> struct Private {
 #ifdef CS_FIXED_ROWS
   static constexpr int n = FixedRows::n_rows;
