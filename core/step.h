@@ -3,7 +3,7 @@
 //   acceleration:  H a = tau - c(q, v) - D v - K (q - rest) + external,    H = M(q) + armature + h D  (damping is implicit)
 //   step:          v* = v + h a;   v+ = v* + H^-1 J^T lambda;   q+ = q (+) h v+      (semi-implicit Euler)
 // lambda: impulses of equality constraints, contacts, joint limits, dry friction and servos (ops/constrain.h); project corrects v+ so that
-// q+ keeps the equality constraints
+// q+ keeps the equality constraints. CS_ALIGN: nothing on a CPU; on a GPU worlds wait for each other there (base/config.h)
 #pragma once
 #include "data/inputs.h"
 #include "ops/actuate.h"

@@ -15,16 +15,24 @@ from costate.state import State
 
 
 def gather(
-    model: Model, dt: Tensor, state: State, control: Any, params: Params | Tensor | None, external: Any, time: int = 0
+    model: Model,
+    dt: Tensor,
+    state: State,
+    control: Any,
+    params: Params | None,
+    external: Any,
+    time: int = 0,
+    theta: Tensor | None = None,
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """q, v, control, dt, external, theta as the engine takes them, and the worlds' batch shape.
 
-    dt says the dtype and device of all; params may be elsewhere, or theta as `b.theta` made it. time: steps of controls, or 0.
+    dt says the dtype and device of all; params may be elsewhere. time: steps of controls, or 0. theta: what `b.theta` made of
+    the params, if it was asked before.
     """
     dtype, device = dt.dtype, dt.device
     q = b.tensor("q", state.q, (model.nq,), dtype, device)
     v = b.tensor("v", state.v, (model.nv,), dtype, device)
-    theta = params if isinstance(params, Tensor) else b.theta(model, b.check_params(model, params), dtype, device)
+    theta = b.theta(model, b.check_params(model, params), dtype, device) if theta is None else theta
     shapes: dict[str, tuple[int, ...]] = {"q": q.shape[:-1], "v": v.shape[:-1], "params": theta.shape[:-1], "dt": dt.shape}
     lead = (time,) if time else ()
     if control is not None:

@@ -62,7 +62,7 @@ def rollout_stepwise(
         else:
             control, carry = _control(policy(state, carry, t), carry)
         wrench = external[t] if varies else external if forces is None else forces(state, t * span)
-        done = sim.advance(state, control, theta, external=wrench, dt=dt, substeps=substeps, detail=STATUS)
+        done = sim.advance(state, control, params, external=wrench, dt=dt, substeps=substeps, detail=STATUS, theta=theta)
         still, state = _hold(alive[-1], done.at, t, state, done.state)
         alive.append(still)
         states.append(state)

@@ -255,14 +255,14 @@ class Simulator:
         return gradient_report(self, trajectory, params, loss=loss, substeps=substeps, external=external, dt=dt)
 
     def advance(
-        self, state: State, control: Any, params: Params | Tensor | None, *, external: Any = None, dt: Any = None,
-        substeps: int = 1, detail: int = 0,
+        self, state: State, control: Any, params: Params | None, *, external: Any = None, dt: Any = None, substeps: int = 1,
+        detail: int = 0, theta: Tensor | None = None,
     ) -> Advanced:  # fmt: skip
-        """`substeps` steps with one control; without warnings. params: also as one tensor, checked (`batch.theta`).
+        """`substeps` steps with one control; without warnings. detail: 0, STATUS, or CONTACTS (of one substep).
 
-        detail: 0, STATUS, or CONTACTS (of one substep).
+        theta: what `batch.theta` made of the params, if it was asked before.
         """
-        inputs, batch = self.gather(state, control, params, external, dt)
+        inputs, batch = self.gather(state, control, params, external, dt, theta=theta)
         if inputs[2] is not None:
             inputs = (*inputs[:2], inputs[2].unsqueeze(0), *inputs[3:])
         spec = RolloutSpec(b.worlds(batch), 1, substeps, detail=detail, options=self._options)
@@ -271,12 +271,13 @@ class Simulator:
         return Advanced(new, at.reshape(batch), inputs, batch, tuple(told))
 
     def gather(
-        self, state: State, control: Any, params: Params | Tensor | None, external: Any, dt: Any, time: int = 0
-    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0."""
+        self, state: State, control: Any, params: Params | None, external: Any, dt: Any, time: int = 0,
+        theta: Tensor | None = None,
+    ) -> tuple[tuple[Any, ...], tuple[int, ...]]:  # fmt: skip
+        """Check and flatten: the engine's six inputs and the batch shape. time: steps of controls, or 0. theta: as `advance`."""
         i.check_state(state)
         h = self._dt_tensor if dt is None else i.step_size(dt, self.dtype, self.device)
-        return i.gather(self.model, h, state, control, params, external, time)
+        return i.gather(self.model, h, state, control, params, external, time, theta)
 
     @property
     def options(self) -> Options:

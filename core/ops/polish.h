@@ -85,7 +85,8 @@ template <class T> CS_OP void inside_adj(const Rows<T>& rw, const Options& o, co
   }
 }
 
-// let_go: the block with the largest residual is left without impulse, in lanes where `astray`; rw.y is that of rw.lam. Returns 1 + this block, or 0
+// let_go: the block with the largest residual is left without impulse, in lanes where `astray`; rw.y is that of rw.lam. Returns 1 + this
+// block, or 0; it is chosen like a feature
 template <class T, class M> CS_OP T let_go(const Rows<T>& rw, const Options& o, M astray) {
   T most = T(0), which = T(0);
   CS_FOR (int i = 0; i < rw.count[0]; i++) {

@@ -79,10 +79,9 @@ CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patie
   }
 }
 
-// no adjoint: as if a lane had not taken these steps.   lambda is `to` again where `undone`; the events from `first` on were not
-template <class T, class M> CS_FN void undo(const Rows<T>& rw, M undone, const T* to, int first, int events) {
-  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.lam[r] = select(undone, to[r], rw.lam[r]);
-  for (int e = first; e < events && rw.history; e++) rw.took[e] = select(undone, T(0), rw.took[e]);
+// no adjoint: integers.   as if the lanes had not taken the events from `first` to before `end`
+template <class T, class M> CS_FN void not_taken(const Rows<T>& rw, M lanes, int first, int end) {
+  for (int e = first; e < end && rw.history; e++) rw.took[e] = select(lanes, T(0), rw.took[e]);
 }
 
 // no adjoint: relax_adj and natural_adj.   Newton steps; where they stall, others from the same start without the block that is most off there; where these
@@ -95,8 +94,8 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
     newton_steps(rw, o, (o.polish + 1) / 2, kVain, idle, res, done, events);
     auto astray = (idle < T(0.5)) & (res > tol), saved = (idle < T(0.5)) & !(res > tol);
     if (attempt == 2) {
-      undo(rw, astray, rw.stalled, second, events);
-      undo(rw, saved, rw.lam, first, second);
+      not_taken(rw, saved, first, second), not_taken(rw, astray, second, events);
+      CS_FOR (int r = 0; r < rw.count[1]; r++) rw.lam[r] = select(astray, rw.stalled[r], rw.lam[r]);
       res = select(astray, first_res, res);
       return;
     }

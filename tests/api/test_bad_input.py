@@ -151,6 +151,7 @@ CALLS = {
     "not a State, policy": (lambda: SIM.rollout(Q, policy(U), steps=2), TypeError, "state must be a costate.State", "Tensor"),
     "not a State, linearize": (lambda: SIM.linearize((Q, V)), TypeError, "state must be a costate.State", "tuple"),
     "params dict": (lambda: SIM.step(STATE, U, {"mass": 1}), TypeError, "params must be costate.Params", "dict"),
+    "params tensor": (lambda: SIM.step(STATE, U, torch.zeros(3)), TypeError, "params must be costate.Params", "Tensor"),
     "params dict, energy": (lambda: cs.energy(MODEL, Q, V, {"mass": 1}), TypeError, "params must be costate.Params", "dict"),
     "params of another": (lambda: SIM.rollout(STATE, US, OTHER), ValueError, "params belong to another model", "nb=2", "nb=10"),
     "params of another, M": (lambda: cs.mass_matrix(MODEL, Q, OTHER), ValueError, "params belong to another model", "nb=2"),

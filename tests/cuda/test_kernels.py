@@ -35,7 +35,7 @@ class OnCpu(gpu.CudaEngine):
         self._kernels, self._building = {}, {}
 
     def _cubin(self, key):
-        header, defined, _ = self._source(key)
+        header, defined = self._source(key)
         folder = self._folder / str(len(self._kernels))
         folder.mkdir()
         (folder / source.MODEL).write_text(header)

@@ -47,6 +47,7 @@ def keep(job: Job, code: bytes) -> None:
 
 def main() -> None:
     """Read a Job as JSON from stdin, compile it, keep it if that is possible, and write it to stdout."""
+    del sys.path[0]  # this folder, whose modules nobody else is to find
     from cupy.cuda import nvrtc  # pyright: ignore[reportMissingImports]
 
     job = Job(**json.load(sys.stdin))

@@ -129,7 +129,7 @@ class CudaEngine:
             self._kernels[key] = self._load(key, *self._building.pop(key).result())
         if key in self._kernels:
             return self._kernels[key].better
-        job = build.job(*self._source(key)[:2], self._arch)
+        job = build.job(*self._source(key), self._arch)
         if not Path(job.path).is_file():
             return build.Beside(job)
         self._kernels[key] = self._load(key, Path(job.path).read_bytes())
@@ -179,7 +179,7 @@ class CudaEngine:
         with torch.cuda.device(self.device):
             module = self._cupy.cuda.function.Module()
             module.load(code)
-            return Kernel(module.get_function("call"), structs.options(self._named(key)), self._source(key)[2], better)
+            return Kernel(module.get_function("call"), structs.options(self._named(key)), self._scratch(key)[1], better)
 
     def _replaced(self, key: tuple[Any, ...], quick: Kernel) -> Kernel:
         """A better kernel in the place of one that was compiled quickly; the quick one where that failed."""
@@ -194,22 +194,27 @@ class CudaEngine:
         numbers = key[3] or _DEFAULTS
         return self._tree.options(list(numbers))
 
-    def _source(self, key: tuple[Any, ...]) -> tuple[str, list[str], int]:
-        """The model's header, definitions, and bytes of scratch memory that a thread needs outside its own."""
+    def _scratch(self, key: tuple[Any, ...]) -> tuple[int, int]:
+        """Bytes that a thread needs on the way, and those of them that are outside its own memory: none or all."""
         op, adjoint, substeps, numbers, dtype = key
-        named, double = self._named(key), dtype == torch.float64
-        scratch = max(16, -(-self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), double) // 16) * 16)
-        local = scratch <= self._most_local
+        needed = self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), dtype == torch.float64)
+        scratch = max(16, -(-needed // 16) * 16)
+        return scratch, 0 if scratch <= self._most_local else scratch
+
+    def _source(self, key: tuple[Any, ...]) -> tuple[str, list[str]]:
+        """The model's header, and definitions."""
+        op, adjoint, _, _, dtype = key
+        named, (scratch, outside) = self._named(key), self._scratch(key)
         size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
         fixed = op == ROLLOUT and not named["impacts"] and self._fixed
-        defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, local, size, fixed)
+        defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
-        return header, [*defined, f"-DCS_THREADS={_THREADS}"], 0 if local else scratch
+        return header, [*defined, f"-DCS_THREADS={_THREADS}"]
 
     def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, build.Beside | None]:
         """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
         op, adjoint = key[:2]
-        how = *self._source(key)[:2], self._arch
+        how = *self._source(key), self._arch
         what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
         job = build.job(*how)
         if op != ROLLOUT or Path(job.path).is_file() or not build.may_be_quick():
