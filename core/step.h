@@ -77,8 +77,8 @@ template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& t
 CS_FN bool constrained(const Tree& t) { return t.nk + t.ne + joint_rows(t) > 0; }
 
 // step: q_next [nq], v_next [nv].   rw is not touched by models without rows
-template <class T> CS_OP void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
-                                   const Inputs<T>& in, T* q_next, T* v_next) {
+template <class T> CS_WHOLE void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
+                                      const Inputs<T>& in, T* q_next, T* v_next) {
   CS_ALIGN();
   normalise(t, in.q, tr.q);
   actuate(t, th, tr.q, in.u, in.h, tr.tau, tr.D);

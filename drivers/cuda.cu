@@ -6,6 +6,7 @@
 //   CS_SCRATCH    bytes that a world needs on the way; CS_LOCAL 1: in the thread's own memory, which the hardware interleaves,
 //                 0: in `scratch`, for models that need more than a thread has. Then fewer threads than worlds may run
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
+// `lanes` of every warp have worlds, the others none: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
 #include "rollout_kernel.h"
 
@@ -22,8 +23,10 @@ __device__ __forceinline__ void run(const Call& c, long w, void* scratch) { run_
 #endif
 static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
 
-extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch) {
-  long first = long(blockIdx.x) * blockDim.x + threadIdx.x, stride = long(gridDim.x) * blockDim.x;
+extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch, int lanes) {
+  int lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  if (lane >= lanes) return;
+  long first = (long(blockIdx.x) * warps + threadIdx.x / 32) * lanes + lane, stride = long(gridDim.x) * warps * lanes;
 #if CS_LOCAL
   __align__(16) unsigned char own[CS_SCRATCH];
 #else

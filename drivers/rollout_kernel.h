@@ -76,8 +76,8 @@ template <class T, class E> CS_OP void load_step(const RolloutCall<E>& c, const 
   if (c.in[kExternal].data && c.in[kExternal].time) load(c.in[kExternal], g, 6 * t.nb, b.in[kExternal], step);
 }
 
-template <class T, class E> CS_OP void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
-                                                const T* v, T* q_next, T* v_next) {
+template <class T, class E> CS_WHOLE void one_step(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, const T* q,
+                                                   const T* v, T* q_next, T* v_next) {
   const Tree& t = tree_of(c);
   CS_IF(Options, c.options, impacts) {
     if (constrained(t)) return split_step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next, b.split);
@@ -104,7 +104,7 @@ template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, Rol
   step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
 }
 
-template <class T, class E> CS_OP void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+template <class T, class E> CS_WHOLE void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = tree_of(c);
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[lanes<T>];
@@ -141,8 +141,8 @@ template <class T, class E> CS_OP void rollout_forward(const RolloutCall<E>& c, 
 }
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
-template <class T, class E> CS_OP void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
-                                                        const Params<T>& th, const Params<T>& th_bar) {
+template <class T, class E> CS_WHOLE void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
+                                                           const Params<T>& th, const Params<T>& th_bar) {
   const Tree& t = tree_of(c);
   if (s == 0) {
     load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
@@ -177,7 +177,7 @@ template <class T> CS_OP T costate_norm(const Tree& t, const RolloutBuffers<T>& 
   return most * sqrt(s);
 }
 
-template <class T, class E> CS_OP void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+template <class T, class E> CS_WHOLE void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = tree_of(c);
   int P = params_size(t), next = 6 * t.nb;
   bool keep[lanes<T>];
@@ -223,7 +223,7 @@ template <class T, class E> CS_OP void rollout_adj(const RolloutCall<E>& c, Roll
   if (bar[kTheta].data) store_bar(bar[kTheta], g, P, b.in_bar[kTheta], keep);
 }
 
-template <class T, class E> CS_OP void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
+template <class T, class E> CS_WHOLE void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {
   Arena<T> arena{static_cast<T*>(scratch), 0};
   RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
   for (long p = lo; p < hi; p++) {

@@ -22,11 +22,16 @@
 #else
 #define CS_OP __host__ __device__ inline
 #endif
-#define CS_COLD __host__ __device__ __noinline__  // what few worlds ever need
-#define CS_TABLE static __constant__ const        // integers of a model: where the hardware keeps constants
-#define CS_LONG_TABLE static __device__ const     // if they do not fit there
+#if defined(CS_MODEL) && \
+    !CS_IMPACTS  // a part of the kernel, which knows at compile time where all arrays are; a call would have to be told, in memory
+#define CS_WHOLE __host__ __device__ __forceinline__
 #else
-#define CS_COLD inline
+#define CS_WHOLE CS_OP
+#endif
+#define CS_TABLE static __constant__ const     // integers of a model: where the hardware keeps constants
+#define CS_LONG_TABLE static __device__ const  // if they do not fit there
+#else
+#define CS_WHOLE CS_OP
 #define CS_TABLE static const
 #define CS_LONG_TABLE static const
 #define CS_FN inline __attribute__((always_inline))
@@ -45,6 +50,13 @@
 #define CS_FOR _Pragma("unroll") for
 #else
 #define CS_FOR for
+#endif
+
+// CS_STRIP: a loop of a few numbers that are known when this is compiled
+#ifdef __CUDACC__
+#define CS_STRIP _Pragma("unroll") for
+#else
+#define CS_STRIP _Pragma("GCC unroll 8") for
 #endif
 
 // CS_ALIGN: where threads of a block wait for each other. The code of a step is longer than the instruction cache; those who run the same part of it at the

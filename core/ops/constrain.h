@@ -24,8 +24,8 @@ template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) 
   rw.status->drift = drift, rw.status->contradiction = missed;
 }
 
-template <class T> CS_OP void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                        const RowInputs<T>& in, const Options& o, T* v_next) {
+template <class T> CS_WHOLE void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                           const RowInputs<T>& in, const Options& o, T* v_next) {
   CS_FOR (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
   CS_IF(Tree, t, ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
@@ -89,8 +89,8 @@ CS_OP void answers_adj(const Tree& t, const int* in_island, const T* A, int k, i
 // no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T, with X the response
 // of v to a unit of each row. Where equality rows answer with impulses Lambda:  J_e_bar += sum A~_rs (Lambda_r X_s^T + Lambda_s X_r^T),
 // R_e_bar += sum A~_rs Lambda_r Lambda_s
-template <class T>
-CS_COLD void dense_adj(const Tree& t, Trace<T> tr, Rows<T> rw, T h, RowBars<T> rb, Bars<T> bar, Params<T> th_bar) {
+template <class T> CS_WHOLE void dense_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, T h, const RowBars<T>& rb,
+                                           const Bars<T>& bar, const Params<T>& th_bar) {
   int *dofs = rw.mark, *in_island = rw.mark + t.nv, *bodies = in_island + t.nb, n, nd;
   T* x = rb.g;
   for (int s = 0; s < rw.count[2]; s++) {

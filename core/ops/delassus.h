@@ -6,6 +6,7 @@
 // the row reaches, with Z = L^-1 J_e H^-1 J^T in Y and -D^-1 Z in W.
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
 #pragma once
+#include "../math/array.h"
 #include "equality_factor.h"
 #include "turn_rows.h"
 
@@ -18,14 +19,18 @@ template <int N, class T> CS_OP void half_solve(const Tree& t, const Trace<T>& t
   int m = s.m;
   bool chain = t.dof_depth[list[m - 1]] == m - 1;
   CS_FOR (int k = m - 1; k >= 0; k--) {
-    int d = list[k], depth = t.dof_depth[d];
+    int d = list[k], depth = chain ? k : t.dof_depth[d];
     T y[N];
     CS_FOR (int j = 0; j < N; j++) y[j] = J[j * m + k];
-    CS_FOR (int c = k + 1; c < m; c++) {
-      int e = list[c];
-      if (!chain && (t.dof_depth[e] <= depth || t.row_dof[t.row_adr[e] + depth] != d)) continue;
-      T L = tr.L[t.row_adr[e] + depth];
+    auto take = [&](int c) {
+      T L = tr.L[t.row_adr[list[c]] + depth];
       CS_FOR (int j = 0; j < N; j++) y[j] = fnma(L, Y[j * s.s + c], y[j]);
+    };
+    if (chain) {
+      CS_FOR (int c = k + 1; c < m; c++) take(c);
+    } else {
+      CS_FOR (int c = k + 1; c < m; c++)
+        if (t.dof_depth[list[c]] > depth && t.row_dof[t.row_adr[list[c]] + depth] == d) take(c);
     }
     CS_FOR (int j = 0; j < N; j++) Y[j * s.s + k] = y[j], W[j * s.s + k] = y[j] * tr.D_inv[d];
   }
@@ -117,7 +122,9 @@ template <class T> CS_OP void block_halves(const Tree& t, const Trace<T>& tr, co
 // no adjoint: integers.   the columns that two blocks share: their places in both
 CS_FN int common(const Span& a, const Span& b, int* in_a, int* in_b) {
   int n = 0;
-  for (int x = 0, y = 0; x < a.s && y < b.s;) {
+  // what is above both, of two chains all that they share
+  for (; n < a.s && n < b.s && a.col[n] == b.col[n]; n++) in_a[n] = in_b[n] = n;
+  for (int x = n, y = n; x < a.s && y < b.s;) {
     if (a.col[x] == b.col[y])
       in_a[n] = x++, in_b[n++] = y++;
     else
@@ -150,9 +157,14 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
   rw.B_inv[i] = inverse(Sym3<T>{a0[0], a1[1], a2[2], a1[0], a2[0], a2[1]});
 }
 
-// no adjoint: see above.   Y_i . W_j of two blocks, NI x NJ numbers at once, over m columns that both have
-template <int NI, int NJ, class T>
-CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const int* in_a, const int* in_b, int m, T* A, int n) {
+// A number of rows that is known when this is compiled
+template <int N> struct Size {
+  static constexpr int n = N;
+};
+
+// no adjoint: see above.   Y_i . W_j of two blocks, NI x NJ numbers at once, over m columns that both have; to A, and mirrored to `across`. own: of one block
+template <int NI, int NJ, class T> CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const int* in_a,
+                                                            const int* in_b, int m, T* A, T* across, bool own, int n) {
   const T *Y = rw.Y + a.Y, *W = rw.W + b.Y;
   T s[NI][NJ];
   CS_FOR (int i = 0; i < NI; i++)
@@ -167,6 +179,8 @@ CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const 
   }
   CS_FOR (int i = 0; i < NI; i++)
     CS_FOR (int j = 0; j < NJ; j++) A[i * n + j] = s[i][j];
+  CS_FOR (int i = 0; i < NI; i++)
+    CS_FOR (int j = 0; j < (own ? i : NJ); j++) across[j * n + i] = s[i][j];
 }
 
 // no adjoint: see above.   block (i, j) of A of an island that begins with row r0 and has n rows, and its mirror image
@@ -179,16 +193,17 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
   int *in_a = rw.mark, *in_b = rw.mark + n_halves(t), m = common(a, b, in_a, in_b);
 #endif
   T *to = A + (a.r - r0) * n + b.r - r0, *across = A + (b.r - r0) * n + a.r - r0;
+  auto product = [&](auto rows, auto others) {
+    block_product<decltype(rows)::n, decltype(others)::n>(rw, a, b, in_a, in_b, m, to, across, i == j, n);
+  };
   if (a.n == 3)
-    b.n == 3 ? block_product<3, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<3, 1>(rw, a, b, in_a, in_b, m, to, n);
+    b.n == 3 ? product(Size<3>{}, Size<3>{}) : product(Size<3>{}, Size<1>{});
   else if (a.n == 2)
-    b.n == 2 ? block_product<2, 2>(rw, a, b, in_a, in_b, m, to, n) : block_product<2, 1>(rw, a, b, in_a, in_b, m, to, n);
+    b.n == 2 ? product(Size<2>{}, Size<2>{}) : product(Size<2>{}, Size<1>{});
   else if (b.n == 1)
-    block_product<1, 1>(rw, a, b, in_a, in_b, m, to, n);
+    product(Size<1>{}, Size<1>{});
   else
-    b.n == 3 ? block_product<1, 3>(rw, a, b, in_a, in_b, m, to, n) : block_product<1, 2>(rw, a, b, in_a, in_b, m, to, n);
-  CS_FOR (int x = 0; x < a.n; x++)
-    CS_FOR (int y = 0; y < (i == j ? x : b.n); y++) across[y * n + x] = to[x * n + y];
+    b.n == 3 ? product(Size<1>{}, Size<3>{}) : product(Size<1>{}, Size<2>{});
 }
 
 // no adjoint: see above.   in large models only each block's own part of A is formed
@@ -208,6 +223,16 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
   }
 }
 
+// no adjoint: linear.   dv += W lam of a block with N rows, on its dofs
+template <int N, class T> CS_FN void add_rows(const Span& s, const T* W, const T* lam, T* dv) {
+  auto place = [&](int k) { return s.col[k]; };
+  set_rows(dv, s.m, place, [&](int k) {
+    T sum = dv[s.col[k]];
+    CS_STRIP (int j = 0; j < N; j++) sum = fma(W[j * s.s + k], lam[j], sum);
+    return sum;
+  });
+}
+
 // no adjoint: linear in lam.   dv = H^-1 J^T lam of blocks first to last, on n `dofs`, which hold all that these blocks move (null: all dofs); equality
 // rows answer with impulses that are left in rw.eq.y
 template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last,
@@ -217,12 +242,10 @@ template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr
   CS_FOR (int r = 0; r < t.ne; r++) y[r] = T(0);
   CS_FOR (int i = first; i < last; i++) {
     Span s = span(rw, i);
-    CS_FOR (int j = 0; j < s.n; j++) {
-      const T* W = rw.W + s.Y + j * s.s;
-      T l = lam[s.r + j];
-      CS_FOR (int k = 0; k < s.m; k++) dv[s.col[k]] = fma(W[k], l, dv[s.col[k]]);
-      CS_FOR (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[k], l, y[s.col[k] - t.nv]);
-    }
+    const T *W = rw.W + s.Y, *l = lam + s.r;
+    s.n == 3 ? add_rows<3>(s, W, l, dv) : s.n == 2 ? add_rows<2>(s, W, l, dv) : add_rows<1>(s, W, l, dv);
+    CS_FOR (int j = 0; j < s.n; j++)
+      CS_FOR (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[j * s.s + k], l[j], y[s.col[k] - t.nv]);
   }
   if (t.ne) {
     equality_backward(t, rw.eq, y);

@@ -16,7 +16,15 @@ template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
-    CS_FOR (int k = 0; k < n; k++) y[r0 + k] += dense_dot(rw, s, rw.A + rw.island_A[s] + k * n, lam + r0, n);
+    const T* A = rw.A + rw.island_A[s];
+    int k = 0;
+#ifndef CS_FIXED_ROWS
+    for (; k + 3 <= n; k += 3) {
+      Vec3<T> by = dense_dots(rw, s, A + k * n, lam + r0, n);
+      y[r0 + k] += by.x, y[r0 + k + 1] += by.y, y[r0 + k + 2] += by.z;
+    }
+#endif
+    CS_FOR (; k < n; k++) y[r0 + k] += dense_dot(rw, s, A + k * n, lam + r0, n);
   }
 }
 
@@ -40,7 +48,7 @@ template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, cons
 
 // no adjoint: undone with K itself.   y = A lambda + b, and the largest natural residual
 template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
-  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.y[r] = rw.b[r];
+  set_rows(rw.y, rw.count[1], [&](int r) { return rw.b[r]; });
   add_A(rw, rw.lam, rw.y);
   return residual_of(rw, o, rw.lam, rw.y);
 }
@@ -143,7 +151,7 @@ template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
 template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n, const T* A, T* K, const Slide<T>& z, T sigma) {
   const T* A1 = A + (k + 1) * n;
   T *K1 = K + (k + 1) * n, scale = rw.rho[r + 1] * z.c.Pxx;
-  CS_FOR (int j = 0; j < n; j++) K1[j] = scale * A1[j];
+  set_rows(K1, n, [&](int j) { return scale * A1[j]; });
   K1[k] -= z.c.cx * z.size;
   K1[k + 1] += fma(sigma * scale, A1[k + 1], T(1) - z.c.Pxx);
   rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
@@ -159,7 +167,7 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     int r = rw.first_row[i], k = r - r0;
     Hold<T> at = row_hold(rw, i);
     T scale = at.free * rw.rho[r];
-    CS_FOR (int j = 0; j < n; j++) K[k * n + j] = scale * A[k * n + j];
+    set_rows(K + k * n, n, [&](int j) { return scale * A[k * n + j]; });
     K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free);
     rw.delta[r] = rw.lam[r] - at.x;
     if (rw.kind[i] == kTurnRow) {
@@ -175,7 +183,8 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
     T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
     const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
     T *K1 = K + (k + 1) * n, *K2 = K1 + n;
-    CS_FOR (int j = 0; j < n; j++) K1[j] = fma(xx, A1[j], xy * A2[j]), K2[j] = fma(xy, A1[j], yy * A2[j]);
+    set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
+    set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
     K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
     T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
     K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
@@ -185,6 +194,12 @@ template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o,
   }
 }
 
+// no adjoint: linear.   y -= a x, x with `stride` numbers from one to the next
+template <class T> CS_FN void minus(T* y, T a, const T* x, int n, int stride = 1) {
+  set_rows(y, n, [&](int k) { return fnma(a, x[k * stride], y[k]); });
+}
+
+#ifdef CS_FIXED_ROWS
 // no adjoint: a factorisation.   K = L U in place, U's diagonal inverted
 template <class T> CS_OP void lu_factor(T* K, int n) {
   T least = T(ElementOf<T>(kLeastPivot));
@@ -194,30 +209,54 @@ template <class T> CS_OP void lu_factor(T* K, int n) {
     CS_FOR (int i = k + 1; i < n; i++) {
       T m = K[i * n + k] * inv;
       K[i * n + k] = m;
-#ifndef CS_FIXED_ROWS  // where all is unrolled, asking would take longer
-      if (all(m == T(0))) continue;
-#endif
       CS_FOR (int j = k + 1; j < n; j++) K[i * n + j] = fnma(m, K[k * n + j], K[i * n + j]);
     }
   }
 }
+#else
+// no adjoint: a part of lu_factor.   its inverse in the place of a number on the diagonal
+template <class T> CS_FN T pivot(T& K) {
+  T least = T(ElementOf<T>(kLeastPivot)), p = K;
+  return K = T(1) / select(abs(p) < least, least, p);
+}
+
+// no adjoint: a factorisation.   K = L U in place, U's diagonal inverted. Three rows are eliminated at a time, mostly those of a contact: every number is read
+// and written once for them, and not at all where they are at their bounds, rows of the identity, which change no others
+template <class T> CS_OP void lu_factor(T* K, int n) {
+  for (int k = 0; k < n; k += 3) {
+    T *U0 = K + k * n, *U1 = U0 + n, *U2 = U1 + n, d0 = pivot(U0[k]), d1 = T(0), d2 = T(0);
+    int below = k + 3, from = below;
+    if (k + 1 < n) {
+      minus(U1 + k + 1, U1[k] *= d0, U0 + k + 1, n - k - 1);
+      d1 = pivot(U1[k + 1]);
+    }
+    if (k + 2 < n) {
+      minus(U2 + k + 1, U2[k] *= d0, U0 + k + 1, n - k - 1), minus(U2 + k + 2, U2[k + 1] *= d1, U1 + k + 2, n - k - 2);
+      d2 = pivot(U2[k + 2]);
+    }
+    while (from < n && all((U0[from] == T(0)) & (U1[from] == T(0)) & (U2[from] == T(0)))) from++;
+    for (int i = below; i < n; i++) {
+      T* row = K + i * n;
+      T m0 = row[k] * d0, m1 = fnma(m0, U0[k + 1], row[k + 1]) * d1;
+      T m2 = fnma(m1, U1[k + 2], fnma(m0, U0[k + 2], row[k + 2])) * d2;
+      row[k] = m0, row[k + 1] = m1, row[k + 2] = m2;
+      if (all((m0 == T(0)) & (m1 == T(0)) & (m2 == T(0)))) continue;
+      const T *u0 = U0 + from, *u1 = U1 + from, *u2 = U2 + from;
+      row += from;
+      set_rows(row, n - from, [&](int j) { return fnma(m2, u2[j], fnma(m1, u1[j], fnma(m0, u0[j], row[j]))); });
+    }
+  }
+}
+#endif
 // lu_solve: x = K^-1 x, column by column: each x is done as soon as the one before it is
 template <class T> CS_OP void lu_solve(const T* K, int n, T* x) {
-  CS_FOR (int i = 0; i < n; i++)
-    CS_FOR (int j = i + 1; j < n; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
-  CS_FOR (int i = n - 1; i >= 0; i--) {
-    x[i] *= K[i * n + i];
-    CS_FOR (int j = 0; j < i; j++) x[j] = fnma(K[j * n + i], x[i], x[j]);
-  }
+  CS_FOR (int i = 0; i < n; i++) minus(x + i + 1, x[i], K + (i + 1) * n + i, n - i - 1, n);
+  CS_FOR (int i = n - 1; i >= 0; i--) minus(x, x[i] *= K[i * n + i], K + i, i, n);
 }
 // adjoint: x = K^-T x
 template <class T> CS_OP void lu_solve_adj(const T* K, int n, T* x) {
-  CS_FOR (int i = 0; i < n; i++) {
-    x[i] *= K[i * n + i];
-    CS_FOR (int j = i + 1; j < n; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
-  }
-  CS_FOR (int i = n - 1; i > 0; i--)
-    CS_FOR (int j = 0; j < i; j++) x[j] = fnma(K[i * n + j], x[i], x[j]);
+  CS_FOR (int i = 0; i < n; i++) minus(x + i + 1, x[i] *= K[i * n + i], K + i * n + i + 1, n - i - 1);
+  CS_FOR (int i = n - 1; i > 0; i--) minus(x, x[i], K + i * n, i);
 }
 
 // newton: rw.delta = -K^-1 F at rw.lam, rw.y

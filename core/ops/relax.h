@@ -24,6 +24,28 @@ template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, 
   return (s + s0) + (s1 + s2);
 }
 
+// no adjoint: as dense_dot.   of three rows a, n numbers apart, at once: where rows have places of their own, the compiler sees to that
+template <class T> CS_FN Vec3<T> dense_dots(const Rows<T>& rw, int island, const T* a, const T* x, int n) {
+#ifdef CS_FIXED_ROWS
+  return {dense_dot(rw, island, a, x, n), dense_dot(rw, island, a + n, x, n), dense_dot(rw, island, a + 2 * n, x, n)};
+#else
+  Vec3<T> s = zero3<T>(), s0 = s, s1 = s, s2 = s;
+  const T *b = a + n, *c = b + n;
+  int singles = rw.island_singles[island];
+  auto add = [&](Vec3<T>& to, int k) {
+    T by = x[k];
+    to = {fma(a[k], by, to.x), fma(b[k], by, to.y), fma(c[k], by, to.z)};
+  };
+  for (int k = 0; k < singles; k++) add(s, k);
+  if (rw.width == 2) {
+    for (int k = singles; k < n; k += 2) add(s0, k), add(s1, k + 1);
+    return s + (s0 + s1);
+  }
+  for (int k = singles; k < n; k += 3) add(s0, k), add(s1, k + 1), add(s2, k + 2);
+  return (s + s0) + (s1 + s2);
+#endif
+}
+
 // no adjoint: integers.   rows of island s
 template <class T> CS_FN void island_rows(const Rows<T>& rw, int s, int& first, int& last, int& r0, int& n) {
   first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], n = rw.first_row[last] - r0;
@@ -130,10 +152,10 @@ template <class T> CS_FN void own_rho_adj(const Rows<T>& rw, const RowBars<T>& r
 }
 
 // sweep: lanes that are not live keep their lambda. change: largest |d lambda| / rho, m/s.   velocity(s, i, r): y of row r, block i, island s;
-// moved(i, r, d): row r has changed by d
-template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o,
-                                                                          M live, T& change, const Velocity& velocity,
-                                                                          const Moved& moved) {
+// velocities(s, i, r): of a contact's three rows from r on; moved(i, r, d): row r has changed by d
+template <class T, class M, class Velocity, class Velocities, class Moved>
+CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change, const Velocity& velocity,
+                 const Velocities& velocities, const Moved& moved) {
   T* lam = rw.lam;
   auto put = [&](int i, int r, T x) {
     T d = select(live, x - lam[r], T(0));
@@ -152,7 +174,7 @@ template <class T, class M, class Velocity, class Moved> CS_OP void sweep(const 
     }
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
-    Vec3<T> y = {velocity(s, i, r), velocity(s, i, r + 1), rw.width == 3 ? velocity(s, i, r + 2) : T(0)};
+    Vec3<T> y = rw.width == 3 ? velocities(s, i, r) : Vec3<T>{velocity(s, i, r), velocity(s, i, r + 1), T(0)};
     const T* A = t.large ? rw.A + 9 * i : rw.A + rw.island_A[s] + (r - r0) * (n + 1);
     ContactUpdate<T> u = contact_update(rw, o, i, A, lam + r, y);
     CS_FOR (int j = 0; j < rw.width; j++) put(i, r + j, u.lam[j]);
@@ -221,7 +243,12 @@ template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>&
     island_rows(rw, s, first, last, r0, n);
     return rw.b[r] + dense_dot(rw, s, rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n);
   };
-  sweep(t, rw, o, live, change, velocity, [](int, int, T) {});
+  auto velocities = [&](int s, int, int r) {
+    int first, last, r0, n;
+    island_rows(rw, s, first, last, r0, n);
+    return Vec3<T>{rw.b[r], rw.b[r + 1], rw.b[r + 2]} + dense_dots(rw, s, rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n);
+  };
+  sweep(t, rw, o, live, change, velocity, velocities, [](int, int, T) {});
 }
 
 // no adjoint: a sum over the columns of a row.   J, Y or W . g
@@ -256,7 +283,8 @@ CS_OP void sweep_half_solved(const Tree& t, const Rows<T>& rw, const Options& o,
     Span s = span(rw, i);
     return rw.b[r] + fma(rw.R[r], rw.lam[r], col_dot(s, rw.Y + s.Y + (r - s.r) * s.s, g));
   };
-  sweep(t, rw, o, live, change, velocity, moved);
+  auto velocities = [&](int s, int i, int r) { return Vec3<T>{velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)}; };
+  sweep(t, rw, o, live, change, velocity, velocities, moved);
 }
 
 CS_END

@@ -31,7 +31,7 @@ constexpr int kVain = 2;  // as many of them in a row end an attempt
 // no adjoint: memory.   lambda before the next event
 template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
   if (!rw.history) return;
-  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.history[events * rw.count[1] + r] = rw.lam[r];
+  set_rows(rw.history + events * rw.count[1], rw.count[1], [&](int r) { return rw.lam[r]; });
 }
 
 // no adjoint: relax_adj and natural_adj.   at most `most` Newton steps of lanes where idle is 0, until `patience` of them in a row are in vain;
@@ -48,7 +48,9 @@ CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patie
     remember(rw, events);
     newton(rw, o, sigma);
     T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
-    CS_FOR (int r = 0; r < n; r++) start[r] = rw.lam[r], rw.lam[r] += rw.delta[r], Ad[r] = zero;
+    set_rows(start, n, [&](int r) { return rw.lam[r]; });
+    set_rows(rw.lam, n, [&](int r) { return start[r] + rw.delta[r]; });
+    CS_FOR (int r = 0; r < n; r++) Ad[r] = zero;
     T next = natural_residual(rw, o);
     auto was_solved = !(res > tol);
     auto search = live & !was_solved & !(next < res);
@@ -65,7 +67,7 @@ CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patie
     }
     auto keep = live & (next < max(T(E(kRise)) * res, tol));
     alpha = select(keep, alpha, zero);
-    CS_FOR (int r = 0; r < n; r++) rw.lam[r] = select(keep, fma(alpha, rw.delta[r], start[r]), start[r]);
+    set_rows(rw.lam, n, [&](int r) { return select(keep, fma(alpha, rw.delta[r], start[r]), start[r]); });
     if (rw.history) rw.took[events] = alpha, rw.damped[events] = sigma, rw.event[events] = 2;
     events++;
     sigma = select(keep, sigma * T(E(1 / kMoreDamping)), max(T(E(kDamping)), sigma * T(E(kMoreDamping))));
@@ -89,7 +91,7 @@ template <class T, class M> CS_FN void not_taken(const Rows<T>& rw, M lanes, int
 template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
   T tol = T(ElementOf<T>(o.tolerance)), idle = done, first_res = res;
   int first = events, second = events;
-  CS_FOR (int r = 0; r < rw.count[1]; r++) rw.start[r] = rw.lam[r];
+  set_rows(rw.start, rw.count[1], [&](int r) { return rw.lam[r]; });
   for (int attempt = 1; attempt <= 2; attempt++) {
     newton_steps(rw, o, (o.polish + 1) / 2, kVain, idle, res, done, events);
     auto astray = (idle < T(0.5)) & (res > tol), saved = (idle < T(0.5)) & !(res > tol);
@@ -224,8 +226,7 @@ template <class T> CS_OP void implicit_bars(const Rows<T>& all, const Options& o
 }
 
 // no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered.
-// (Pointers by value: whoever calls a function that is not inlined would have to keep them in memory.)
-template <class T, class M> CS_COLD void exact_bars(Rows<T> rw, const Options& o, RowBars<T> rb, M exact) {
+template <class T, class M> CS_WHOLE void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
   int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
   T zero = T(0), size = zero, found = zero, sum = zero;
   for (int r = 0; r < n; r++) {
@@ -250,7 +251,7 @@ template <class T, class M> CS_COLD void exact_bars(Rows<T> rw, const Options& o
 }
 
 // no adjoint: a part of solver_adj.   A~ = A_bar + w lambda^T, whose diagonal is R's, too
-template <class T> CS_COLD void softness_bars(Rows<T> rw, RowBars<T> rb) {
+template <class T> CS_WHOLE void softness_bars(const Rows<T>& rw, const RowBars<T>& rb) {
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);

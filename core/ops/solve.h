@@ -5,6 +5,7 @@
 //   articulated  the articulated-body recursion, dof by dof (Featherstone 1983): cost linear in the dofs, for deep trees
 // saves: L, D_inv, U
 #pragma once
+#include "../math/array.h"
 #include "inertia.h"
 
 CS_BEGIN
@@ -17,7 +18,7 @@ template <class T> CS_OP void factor_sparse(const Tree& t, const Params<T>& th, 
     Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
     const int* row = t.row_dof + t.row_adr[d];
     T* Ld = tr.L + t.row_adr[d];
-    for (int k = 0; k <= t.dof_depth[d]; k++) Ld[k] = dot(tr.S[row[k]], F);
+    set(Ld, t.dof_depth[d] + 1, [&](int k) { return dot(tr.S[row[k]], F); });
     Ld[t.dof_depth[d]] += fma(h, tr.D[d], th.armature[d]);
   }
   for (int d = t.nv - 1; d >= 0; d--) {
@@ -28,7 +29,7 @@ template <class T> CS_OP void factor_sparse(const Tree& t, const Params<T>& th, 
     for (int k = depth - 1; k >= 0; k--) {
       T a = Ld[k] * D_inv;
       T* Li = tr.L + t.row_adr[row[k]];
-      for (int m = 0; m <= k; m++) Li[m] = fnma(a, Ld[m], Li[m]);
+      set(Li, k + 1, [&](int m) { return fnma(a, Ld[m], Li[m]); });
       Ld[k] = a;
     }
   }

@@ -16,6 +16,7 @@
 #include "../../core/data/params.h"
 #include "../../core/data/rows.h"
 #include "../../core/data/trace.h"
+#include "../../core/math/array.h"
 #include "../../core/math/mat3.h"
 #include "../../core/math/quat.h"
 #include "../../core/math/spatial.h"

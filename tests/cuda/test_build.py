@@ -227,3 +227,32 @@ def test_every_table_of_a_model_is_in_its_header():
     text = source.model_header(tree, fixed=True)
     assert all(f" {name} = " in text for name in (*tree.counts(), *tree.tables(), "common_adr"))
     assert "FixedRows" not in source.model_header(tree, fixed=False)
+
+
+def test_few_worlds_are_spread():
+    engine = Engine(WORLDS["arm"].build())
+    engine._processors = 132
+    assert engine._shape(65_536, outside=False) == (128, 32)
+    assert engine._shape(8192, outside=False) == engine._shape(1, outside=False) == (32, 32)
+    assert engine._shape(65_536, outside=True) == (128, 32)
+    assert [engine._shape(n, outside=True)[1] for n in (33_792, 16_900, 8192, 1)] == [32, 16, 8, 8]
+
+
+def test_scratch_keeps_to_what_torch_may_use(nvrtc, monkeypatch):
+    """Where threads' own memory would be too much, scratch is outside, and rows have no fixed places."""
+    model = WORLDS["quadruped"].build()
+    gpu_of = SimpleNamespace(
+        major=9, minor=0, multi_processor_count=132, max_threads_per_multi_processor=2048, total_memory=150e9
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu_of)
+    found = {}
+    for part in (1.0, 0.02):
+        monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device, part=part: part, raising=False)
+        engine = gpu.CudaEngine(model.engine, torch.device("cuda", 0))
+        key = engine._key(gpu.ROLLOUT, True, 1, None, torch.float32)
+        needed, outside = engine._scratch(key)
+        defined = engine._source(key)[1]
+        found[part] = outside == needed, "-DCS_LOCAL=0" in defined, "-DCS_FIXED_ROWS" in defined
+    assert found == {1.0: (False, False, True), 0.02: (True, True, False)}
+    monkeypatch.delattr(torch.cuda, "get_per_process_memory_fraction")
+    assert gpu.CudaEngine(model.engine, torch.device("cuda", 0))._most_scratch == int(150e9 / 8), "an older torch cannot be told"

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from costate._native.cpu import Engine
 
 ROLLOUT = -1  # in place of an Op
-# Bytes of its own that a thread may have (the hardware: 512 KiB), and the part of the GPU's memory that these may take for all
+# Bytes of its own that a thread may have (the hardware: 512 KiB), and the part of what torch may use that these may take for all
 # threads that could run at once, which the driver sets aside; beyond, scratch is in torch's memory, at most so much of it
 _MOST_LOCAL, _LOCAL_PART, _SCRATCH_PART = 400_000, 1 / 3, 1 / 8
 _SCALAR = {torch.float32: "float", torch.float64: "double"}
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _THREADS = 128  # of a block at most; more would share more code, and wait longer for each other (measured)
+_WARP = 32  # threads that run together
+_BUSY, _LEAST_LANES = (
+    8,
+    8,
+)  # warps that keep a multiprocessor busy, and worlds of a warp, of kernels with scratch outside (measured)
 
 
 class Kernel(NamedTuple):
@@ -52,8 +57,8 @@ class CudaEngine:
         self._arch = f"sm_{properties.major}{properties.minor}"
         self._processors = properties.multi_processor_count
         threads = self._processors * properties.max_threads_per_multi_processor
-        self._most_local = min(_MOST_LOCAL, int(_LOCAL_PART * properties.total_memory / threads))
-        self._most_scratch = int(_SCRATCH_PART * properties.total_memory)
+        memory = _allowed(device) * properties.total_memory
+        self._most_local, self._most_scratch = min(_MOST_LOCAL, int(_LOCAL_PART * memory / threads)), int(_SCRATCH_PART * memory)
 
     def op(self, op: int, worlds: int, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], options: Any) -> None:
         """As Tree.op, on tensors."""
@@ -206,7 +211,8 @@ class CudaEngine:
         op, adjoint, _, _, dtype = key
         named, (scratch, outside) = self._named(key), self._scratch(key)
         size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
-        fixed = op == ROLLOUT and not named["impacts"] and self._fixed
+        # the registers and the memory that rows with fixed places take are the thread's own, too
+        fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed
         defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
         return header, [*defined, f"-DCS_THREADS={_THREADS}"]
@@ -226,18 +232,35 @@ class CudaEngine:
         return source.fixed_rows(self._tree.counts(), self._tree.tables()) is not None
 
     def _launch(self, kernel: Kernel, call: np.ndarray, worlds: int) -> None:
-        # few worlds: small blocks, so that every multiprocessor has some
-        threads = _THREADS if worlds >= _THREADS * self._processors else 32
-        blocks = -(-worlds // threads)
+        threads, lanes = self._shape(worlds, outside=kernel.scratch > 0)
+        held = threads // _WARP * lanes  # worlds of a block
+        blocks = -(-worlds // held)
         memory = None
         if kernel.scratch:
-            blocks = max(1, min(blocks, self._most_scratch // (kernel.scratch * threads)))
-            memory = torch.empty(blocks * threads * kernel.scratch, dtype=torch.uint8, device=self.device)
+            blocks = max(1, min(blocks, self._most_scratch // (kernel.scratch * held)))
+            memory = torch.empty(blocks * held * kernel.scratch, dtype=torch.uint8, device=self.device)
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
         stream = self._cupy.cuda.ExternalStream(torch.cuda.current_stream(self.device).cuda_stream)
         with torch.cuda.device(self.device):
-            kernel.function((blocks,), (threads,), (struct, pointer), stream=stream)
+            kernel.function((blocks,), (threads,), (struct, pointer, np.int32(lanes)), stream=stream)
+
+    def _shape(self, worlds: int, *, outside: bool) -> tuple[int, int]:
+        """Threads of a block, and worlds of a warp. Few worlds: small blocks, so that every multiprocessor has some.
+
+        What a warp's worlds have of their own is interleaved, so that a part of them would take the memory of all; with scratch
+        outside, a few of them wait less for each other.
+        """
+        threads, lanes = _THREADS if worlds >= _THREADS * self._processors else _WARP, _WARP
+        while outside and lanes > _LEAST_LANES and worlds < lanes * self._processors * _BUSY:
+            lanes //= 2
+        return threads, lanes
+
+
+def _allowed(device: torch.device) -> float:
+    """The part of a GPU's memory that torch was told to keep to."""
+    told = getattr(torch.cuda, "get_per_process_memory_fraction", None)  # newer than the oldest torch that we run with
+    return 1.0 if told is None else told(device)
 
 
 # of ops that solve nothing

@@ -1,0 +1,55 @@
+// Loops that read several numbers before they store the first (math/array.h), and the factorisation that is made of them (ops/polish.h).
+#include "../../core/math/array.h"
+
+#include "../../core/ops/polish.h"
+#include "check.h"
+using namespace test;
+using namespace costate;
+
+// what `set` does on a GPU is made of set_some
+static void check_some(Random& rng) {
+  std::vector<double> x = rng.vector(8), y = rng.vector(8), z = y;
+  const int places[8] = {5, 0, 7, 2, 1, 6, 3, 4};
+  auto place = [&](int k) { return places[k]; };
+  auto f = [&](int k) { return y[places[k]] + 2 * x[k]; };
+  set_some<4>(y.data(), 0, place, f), set_some<2>(y.data(), 4, place, f), set_some<1>(y.data(), 6, place, f);
+  for (int k = 0; k < 8; k++) CHECK(y[places[k]] == z[places[k]] + (k < 7 ? 2 * x[k] : 0));
+  set(y.data(), 8, place, [&](int k) { return z[places[k]] + 2 * x[k]; });
+  for (int k = 0; k < 8; k++) CHECK(y[places[k]] == z[places[k]] + 2 * x[k]);
+  set(y.data(), 0, [](int) { return 1.0; });
+  CHECK(y[5] == z[5] + 2 * x[0]);
+}
+
+// K x = b of n rows, of which about `bound` in ten are rows of the identity, by lu_solve and its adjoint, and the same bits as by the rule itself
+static void check_lu(int n, int bound, Random& rng) {
+  std::vector<double> K = rng.vector(n * n), b = rng.vector(n);
+  for (int i = 0; i < n; i++) {
+    bool held = rng.below(10) < bound;
+    for (int j = 0; j < n; j++) K[i * n + j] = held ? i == j : K[i * n + j] + (i == j ? n : 0);
+  }
+  std::vector<double> L = K, M = K, x = b, z = b;
+  lu_factor(L.data(), n);
+  for (int k = 0; k < n; k++) {
+    M[k * n + k] = 1 / M[k * n + k];
+    for (int i = k + 1; i < n; i++) {
+      M[i * n + k] *= M[k * n + k];
+      for (int j = k + 1; j < n; j++) M[i * n + j] = costate::fnma(M[i * n + k], M[k * n + j], M[i * n + j]);
+    }
+  }
+  for (int k = 0; k < n * n; k++) CHECK(L[k] == M[k]);
+  lu_solve(L.data(), n, x.data()), lu_solve_adj(L.data(), n, z.data());
+  for (int i = 0; i < n; i++) {
+    double s = 0, t = 0;
+    for (int j = 0; j < n; j++) s += K[i * n + j] * x[j], t += K[j * n + i] * z[j];
+    CHECK_NEAR(s, b[i], 1e-12);
+    CHECK_NEAR(t, b[i], 1e-12);
+  }
+}
+
+int main() {
+  Random rng(3);
+  for (int trial = 0; trial < 20; trial++) check_some(rng);
+  for (int n = 1; n <= 20; n++)
+    for (int bound = 0; bound <= 10; bound += 2) check_lu(n, bound, rng);
+  return report("array");
+}
