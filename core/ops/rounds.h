@@ -1,8 +1,8 @@
 // rounds: lambda of all rows that are not eliminated, from A and b, and the adjoint of that in both modes (docs/maths/contact).
 //
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
-//   A lane that is solved is frozen. A Newton step may raise the residual, but not clearly, and not twice in a row: then a part of it is tried, and where
-//   that is of no use the next one is damped.
+//   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried (of robots: where it rises clearly, or twice in a
+//   row); it is kept unless the residual clearly rises, and else the next one is damped.
 //   Where Newton steps of robots stall, it is mostly one contact that sweeps hold although it should open: they are tried once more without that one
 // Both modes give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared (ops/constrain.h):
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
@@ -15,10 +15,12 @@ CS_BEGIN
 // Models that can have more rows than this on one tree sweep without A (measured: bench solver)
 constexpr int kDenseRows = 96;
 
-// A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows (lying humanoids: a fifth fewer steps
-// than if parts were tried first, and a third as many that end unsolved)
-constexpr double kRise = 10;
-// Parts of a Newton step that are tried where the whole is not kept, or raises the residual after one that did: two steps could go to and fro
+// A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
+constexpr double kRise = 3;
+// Robots whose contacts slide in any direction are bolder: the whole step is taken up to this, but for one after a step that made the residual rise, since two could
+// go to and fro (lying humanoids: a fifth fewer steps, a third as many that end unsolved). Piles, and pyramids, whose slopes jump, would get lost
+constexpr double kBoldRise = 10;
+// Parts of a Newton step that are tried where the whole does not lower the residual, or raises it too much
 constexpr double kPart = 0.3, kSmallPart = 0.1;
 // sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
 constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
@@ -27,7 +29,7 @@ constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
-constexpr int kVain = 2;  // as many of them in a row end a second attempt
+constexpr int kVain = 2;  // as many of them in a row end an attempt; not the first one of those that are bold
 
 // no adjoint: memory.   lambda before the next event
 template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
@@ -38,8 +40,8 @@ template <class T> CS_FN void remember(const Rows<T>& rw, int events) {
 // no adjoint: relax_adj and natural_adj.   at most `most` Newton steps of lanes where idle is 0, until `patience` of them in a row are in vain;
 // res: the residual of rw.lam, whose y is known; done: 1 where a lane needs no more. A lane that is barely solved takes one step more: among all
 // lambda of redundant rows it finds the one that their softness asks for, which is the one that has a derivative
-template <class T>
-CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patience, T idle, T& res, T& done, int& events) {
+template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, bool bold, int most, int patience, T idle, T& res,
+                                           T& done, int& events) {
   using E = ElementOf<T>;
   T tol = T(E(o.tolerance)), zero = T(0), sigma = zero, least = res, vain = zero, rose = zero;
   int n = rw.count[1];
@@ -54,7 +56,7 @@ CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patie
     CS_FOR (int r = 0; r < n; r++) Ad[r] = zero;
     T next = natural_residual(rw, o);
     auto was_solved = !(res > tol);
-    auto search = live & !was_solved & !(next < select(rose > T(0.5), res, T(E(kRise)) * res));
+    auto search = live & !was_solved & !(next < (bold ? select(rose > T(0.5), res, T(E(kBoldRise)) * res) : res));
     if (any(search)) {
       // y changes in proportion: y = y(1) - (1 - alpha) A delta
       add_A(rw, rw.delta, Ad);
@@ -66,7 +68,7 @@ CS_OP void newton_steps(const Rows<T>& rw, const Options& o, int most, int patie
         next = select(better, there, next), alpha = select(better, a, alpha);
       }
     }
-    auto keep = live & (next < max(T(E(kRise)) * res, tol));
+    auto keep = live & (next < max(T(E(bold ? kBoldRise : kRise)) * res, tol));
     alpha = select(keep, alpha, zero);
     set_rows(rw.lam, n, [&](int r) { return select(keep, fma(alpha, rw.delta[r], start[r]), start[r]); });
     if (rw.history) rw.took[events] = alpha, rw.damped[events] = sigma, rw.event[events] = 2;
@@ -89,12 +91,12 @@ template <class T, class M> CS_FN void not_taken(const Rows<T>& rw, M lanes, int
 
 // no adjoint: relax_adj and natural_adj.   Newton steps; where they stall, others from the same start without the block that is most off there; where these
 // do not end well, the first ones count
-template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& o, bool bold, T& res, T& done, int& events) {
   T tol = T(ElementOf<T>(o.tolerance)), idle = done, first_res = res;
   int first = events, second = events;
   set_rows(rw.start, rw.count[1], [&](int r) { return rw.lam[r]; });
   for (int attempt = 1; attempt <= 2; attempt++) {
-    newton_steps(rw, o, (o.polish + 1) / 2, attempt == 1 ? o.polish : kVain, idle, res, done, events);
+    newton_steps(rw, o, bold, (o.polish + 1) / 2, bold && attempt == 1 ? o.polish : kVain, idle, res, done, events);
     auto astray = (idle < T(0.5)) & (res > tol), saved = (idle < T(0.5)) & !(res > tol);
     if (attempt == 2) {
       not_taken(rw, saved, first, second), not_taken(rw, astray, second, events);
@@ -149,8 +151,8 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
       done = select(res > tol, done, T(1));
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
-    CS_IF(Tree, t, chained) newton_steps(rw, o, o.polish, o.polish, done, res, done, events);
-    else if (o.polish) newton_attempts(rw, o, res, done, events);
+    CS_IF(Tree, t, chained) newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
+    else if (o.polish) newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
   }
   auto open = res > tol;
