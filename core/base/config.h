@@ -22,8 +22,8 @@
 #else
 #define CS_OP __host__ __device__ inline
 #endif
-#if defined(CS_MODEL) && \
-    !CS_IMPACTS  // a part of the kernel, which knows at compile time where all arrays are; a call would have to be told, in memory
+// CS_WHOLE: a part of the kernel, which knows at compile time where all arrays are; a call would have to be told, in memory
+#if defined(CS_MODEL) && !CS_IMPACTS
 #define CS_WHOLE __host__ __device__ __forceinline__
 #else
 #define CS_WHOLE CS_OP

@@ -18,7 +18,7 @@ constexpr int kDenseRows = 96;
 // A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
 constexpr double kRise = 3;
 // Robots whose contacts slide in any direction are bolder: the whole step is taken up to this, but for one after a step that made the residual rise, since two could
-// go to and fro (lying humanoids: a fifth fewer steps, a third as many that end unsolved). Piles, and pyramids, whose slopes jump, would get lost
+// go to and fro. It takes fewer steps, and fewer end unsolved, where many contacts slide. Piles, and pyramids, whose slopes jump, would get lost
 constexpr double kBoldRise = 10;
 // Parts of a Newton step that are tried where the whole does not lower the residual, or raises it too much
 constexpr double kPart = 0.3, kSmallPart = 0.1;
