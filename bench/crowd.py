@@ -72,7 +72,7 @@ def gather(
     start, controls = _start(robot, worlds, dice), draw(robot, worlds, burn_in + steps, dt, dice).to(dtype)
     crowd = Crowd(robot, model, dt, cs.State(*(x.to(dtype) for x in start)), controls[burn_in:])
     sim = crowd.simulator()
-    sim.compile(gradient=False)
+    sim.compile(gradient=False, worlds=worlds)
     with torch.no_grad():
         traj = sim.rollout(crowd.start, controls[:burn_in])
     return Crowd(robot, model, dt, cs.State(*(x.clone() for x in traj[-1])), controls[burn_in:].clone())

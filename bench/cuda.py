@@ -168,7 +168,7 @@ def throughput(
 def measure(plan: Plan, crowd: c.Crowd, way: str, network: c.Policy | None) -> tuple[float, str]:
     """Steps per second, and the largest entry of the gradients, in words."""
     sim = crowd.simulator(gradient="exact" if way == EXACT else "implicit")
-    sim.compile(gradient=way != FORWARD)
+    sim.compile(gradient=way != FORWARD, worlds=crowd.start.q.shape[0])
     gradient, work = "", c.forward(sim, crowd, network)
     if way != FORWARD:
         work = c.both(sim, crowd, network)
@@ -256,7 +256,7 @@ def measure_first(name: str, device: str) -> tuple[float, float]:
     (gradient,) = torch.autograd.grad(sim.rollout(start, controls).q.sum(), controls)
     gradient.cpu()
     done = perf_counter() - began
-    sim.compile()  # for the cache; what was timed was compiled quickly
+    sim.compile(worlds=64)  # for the cache; what was timed was compiled quickly
     return states, done
 
 
@@ -289,7 +289,7 @@ def measure_memory(device: str, *, little: bool) -> tuple[float, float, float]:
     torch.cuda.empty_cache()  # what it took to draw random numbers
     torch.cuda.reset_peak_memory_stats()
     sim = crowd.simulator()
-    sim.compile()
+    sim.compile(worlds=MEMORY_WORLDS)
     work = c.both(sim, crowd)
     work()
     torch.cuda.synchronize()

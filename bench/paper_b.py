@@ -116,7 +116,7 @@ class Job:
 
     def seconds(self, steps: int, *, gradient: bool) -> tuple[float, cs.Trajectory, float]:
         """What `travel` takes, and what it gives."""
-        self.sim.compile(gradient=gradient)
+        self.sim.compile(gradient=gradient, worlds=self.start.q.shape[0])
         self.travel(2, gradient=gradient)
         self._wait()
         began = perf_counter()

@@ -284,15 +284,16 @@ class Simulator:
         """The solver's options as the engine takes them."""
         return self._options
 
-    def compile(self, *, gradient: bool = True, substeps: int = 1) -> None:
+    def compile(self, *, gradient: bool = True, substeps: int = 1, worlds: int | None = None) -> None:
         """On a GPU: compile what steps and rollouts need, as well as possible, and wait for it: half a minute to some minutes,
         once for each model. Else first calls run kernels that were compiled quickly, and are several times slower until better
         ones are ready. On the CPU: nothing.
 
         gradient : also what backward needs.
+        worlds : for how many, since few of some models are stepped by other kernels than many; None for both.
         """
         if self.device.type == "cuda":
-            self.model.engine.cuda(self.device).compile(substeps, self.options, self.dtype, gradient=gradient)
+            self.model.engine.cuda(self.device).compile(substeps, self.options, self.dtype, gradient=gradient, worlds=worlds)
 
     def synchronize(self) -> None:
         """On a GPU: wait for all that was asked of it, and tell what is to be told of it. On the CPU: nothing."""

@@ -1,4 +1,4 @@
-// The calls on a GPU, one thread per world: compiled at run time for one model, one element type and one call.
+// The calls on a GPU, one thread or a team of them per world: compiled at run time for one model, one element type and one call.
 //
 //   CS_MODEL      header with the model's Tree as constants; CS_METHOD, .. the same of its Options
 //   CS_SCALAR     float or double
@@ -6,7 +6,8 @@
 //   CS_SCRATCH    bytes that a world needs on the way; CS_LOCAL 1: in the thread's own memory, which the hardware interleaves,
 //                 0: in `scratch`, for models that need more than a thread has. Then fewer threads than worlds may run
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
-// `lanes` of every warp have worlds, the others none: worlds of one warp wait for each other wherever they differ
+//   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
+// A block is CS_TEAM threads wide and as many worlds high: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
 #include "rollout_kernel.h"
 
@@ -23,10 +24,8 @@ __device__ __forceinline__ void run(const Call& c, long w, void* scratch) { run_
 #endif
 static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
 
-extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch, int lanes) {
-  int lane = threadIdx.x % 32, warps = blockDim.x / 32;
-  if (lane >= lanes) return;
-  long first = (long(blockIdx.x) * warps + threadIdx.x / 32) * lanes + lane, stride = long(gridDim.x) * warps * lanes;
+extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch) {
+  long first = long(blockIdx.x) * blockDim.y + threadIdx.y, stride = long(gridDim.x) * blockDim.y;
 #if CS_LOCAL
   __align__(16) unsigned char own[CS_SCRATCH];
 #else

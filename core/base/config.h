@@ -28,10 +28,17 @@
 #else
 #define CS_WHOLE CS_OP
 #endif
+// CS_APART: called from several places; where teams of threads step a world, one copy of it, since they wait for code above all
+#if CS_TEAM > 1
+#define CS_APART __host__ __device__ __noinline__
+#else
+#define CS_APART CS_OP
+#endif
 #define CS_TABLE static __constant__ const     // integers of a model: where the hardware keeps constants
 #define CS_LONG_TABLE static __device__ const  // if they do not fit there
 #else
 #define CS_WHOLE CS_OP
+#define CS_APART CS_OP
 #define CS_TABLE static const
 #define CS_LONG_TABLE static const
 #define CS_FN inline __attribute__((always_inline))

@@ -2,7 +2,7 @@
 // next, for all the compiler knows, and to wait for that, number after number, would be most of a step.
 // no adjoint in this file: each loop is a part of an op, which knows its own
 #pragma once
-#include "../base/scalar.h"
+#include "../base/team.h"
 
 CS_BEGIN
 
@@ -15,6 +15,10 @@ template <int N, class T, class Place, class F> CS_FN void set_some(T* y, int k,
 
 // no adjoint: see above.   y[place(k)] = f(k) for n places that all differ; f may read y there, and nowhere else
 template <class T, class Place, class F> CS_FN void set(T* y, int n, const Place& place, const F& f) {
+  if constexpr (kTeam > 1) {
+    share(n, [&](int k) { y[place(k)] = f(k); });
+    return;
+  }
 #ifdef __CUDA_ARCH__
   int k = 0;
   for (; k + 4 <= n; k += 4) set_some<4>(y, k, place, f);

@@ -48,7 +48,7 @@ template <class T> CS_FN void shape_bound(const Tree& t, const Params<T>& th, co
 template <class T> CS_OP void bounds(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                      const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  for (int s = 0; s < t.ns; s++) {
+  share(t.ns, [&](int s) {
     int b = t.shape_body[s];
     bool endless = t.shape_type[s] == kPlane || t.shape_type[s] == kField;
     rw.bound_p[s] = rw.shape_p[s];
@@ -71,7 +71,7 @@ template <class T> CS_OP void bounds(const Tree& t, const Params<T>& th, const T
     T slack = T(E(kBoundSlack)) * (max(abs(c.x), max(abs(c.y), abs(c.z))) + size);
     rw.grow[s] = T(E(0.5 * o.margin)) + fma(in.split ? in.reach : in.h, speed, slack);
     rw.bound[s] += Vec3<T>{rw.grow[s], rw.grow[s], rw.grow[s]};
-  }
+  });
 }
 
 // no adjoint: chooses.   are the boxes of a and b apart?
@@ -167,15 +167,16 @@ template <class T> CS_OP void near_pairs(const Tree& t, const Params<T>& th, con
   bounds(t, th, tr, rw, in, o);
   if constexpr (lanes<T> == 1)
     if (t.large && t.np > kFewPairs) return sweep_and_prune(t, rw);
-  for (int p = 0; p < t.np; p++) {
-    int bits = near_lanes(t, rw, p);
-    if (!bits) continue;
-    if (rw.count[5] == t.max_near) {
-      rw.count[7] = 1;
-      return;
-    }
-    rw.near[rw.count[5]] = p, rw.near_bits[rw.count[5]++] = bits;
+  int found = 0;
+  CS_SHORT(int first = 0; first < t.np; first += kTeam) {
+    int p = first + team_rank(), bits = kTeam == 1 || p < t.np ? near_lanes(t, rw, p) : 0, before;
+    int more = how_many(bits != 0, before), at = found + before;
+    if (bits && at < t.max_near) rw.near[at] = p, rw.near_bits[at] = bits;
+    found += more;
+    if (found > t.max_near) break;
   }
+  team_wait();
+  rw.count[7] = found > t.max_near, rw.count[5] = found > t.max_near ? t.max_near : found;
 }
 
 CS_END

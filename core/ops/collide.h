@@ -106,19 +106,28 @@ template <class T> CS_FN bool new_candidate(const Tree& t, const Trace<T>& tr, c
   return true;
 }
 
-// no adjoint: calls touch and chosen_touch.   reach: gaps that matter, beyond that nothing is looked for
+// no adjoint: chooses.   the candidates of pair p.   reach: gaps that matter, beyond that nothing is looked for
+template <class T>
+CS_OP void pair_candidates(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int p, int bits, T reach) {
+  int a = t.pair_a[p], b = t.pair_b[p], points = pair_points(t.shape_type[a], t.shape_type[b]);
+  if (pair_chosen(t, p)) points = choose(t, th, rw, p, bits, offset(t, tr, a, t.shape_body[b]), reach, t.max_cand - rw.count[6]);
+  CS_FOR (int k = 0; k < points && new_candidate(t, tr, rw, p, k);) k++;
+}
+
+// no adjoint: calls touch and chosen_touch.   where candidate c touches
+template <class T> CS_OP void collide_candidate(const Tree& t, const Params<T>& th, const Rows<T>& rw, int c) {
+  int p = rw.cand_pair[c];
+  Touch<T> y = pair_chosen(t, p) ? chosen_touch(t, th, rw, c) : touch(t, th, rw, p, rw.cand_point[c], rw.shift[c]);
+  rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
+  coefficients(t, th, rw, p, c);
+}
+
+// no adjoint: calls touch and chosen_touch.   one pair
 template <class T>
 CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, int p, int bits, T reach) {
-  int a = t.pair_a[p], b = t.pair_b[p], first = rw.count[6], points = pair_points(t.shape_type[a], t.shape_type[b]);
-  bool chosen = pair_chosen(t, p);
-  if (chosen) points = choose(t, th, rw, p, bits, offset(t, tr, a, t.shape_body[b]), reach, t.max_cand - first);
-  CS_FOR (int k = 0; k < points; k++) {
-    if (!new_candidate(t, tr, rw, p, k)) return;
-    int c = first + k;
-    Touch<T> y = chosen ? chosen_touch(t, th, rw, c) : touch(t, th, rw, p, k, rw.shift[c]);
-    rw.gap[c] = y.gap, rw.frame[c] = y.frame, rw.point[c] = y.x;
-    coefficients(t, th, rw, p, c);
-  }
+  int first = rw.count[6];
+  pair_candidates(t, th, tr, rw, p, bits, reach);
+  share(rw.count[6] - first, [&](int k) { collide_candidate(t, th, rw, first + k); });
 }
 
 template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
@@ -127,8 +136,9 @@ template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const 
   rw.count[6] = 0;
   CS_FOR (int i = 0; i < rw.count[5]; i++) {
     int p = rw.near[i];
-    collide_pair(t, th, tr, rw, p, rw.near_bits[i], rw.grow[t.pair_a[p]] + rw.grow[t.pair_b[p]]);
+    pair_candidates(t, th, tr, rw, p, rw.near_bits[i], rw.grow[t.pair_a[p]] + rw.grow[t.pair_b[p]]);
   }
+  share(rw.count[6], [&](int c) { collide_candidate(t, th, rw, c); });
 }
 #else
 // few pairs, all of which are looked at

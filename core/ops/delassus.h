@@ -189,6 +189,8 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
 #ifdef CS_FIXED_ROWS
   int at = FixedRows::common_adr[i * (i + 1) / 2 + j], m = FixedRows::common_adr[i * (i + 1) / 2 + j + 1] - at;
   const int *in_a = FixedRows::common_a + at, *in_b = FixedRows::common_b + at;
+#elif CS_TEAM > 1
+  int in_a[Tree::nv + Tree::ne], in_b[Tree::nv + Tree::ne], m = common(a, b, in_a, in_b);  // every thread has another pair
 #else
   int *in_a = rw.mark, *in_b = rw.mark + n_halves(t), m = common(a, b, in_a, in_b);
 #endif
@@ -208,7 +210,11 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
 
 // no adjoint: see above.   in large models only each block's own part of A is formed
 template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
-  CS_FOR (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
+  if (kTeam > 1 && t.form == kSparse && !t.ne && !t.large) {
+    share(rw.count[0], [&](int i) { block_halves(t, tr, rw, i); });  // those of others have scratch in rw
+  } else {
+    CS_FOR (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
+  }
   CS_FOR (int i = 0; t.large && i < rw.count[0]; i++) {
     Span s = span(rw, i);
     block_pair(t, rw, i, i, rw.A + 9 * i, s.r, s.n);
@@ -217,20 +223,34 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
   CS_FOR (int s = 0; !t.large && s < rw.count[2]; s++) {
     int first = rw.island_block[s], last = rw.island_block[s + 1], r0 = rw.first_row[first], n = rw.first_row[last] - r0;
     T* A = rw.A + rw.island_A[s];
+    if constexpr (kTeam > 1) {
+      team_wait();
+      for (int i = first, j = first + team_rank(); i < last; j += kTeam) {
+        while (j > i && i < last) j -= ++i - first;
+        if (i < last) block_pair(t, rw, i, j, A, r0, n);
+      }
+      team_wait();
+      share(last - first, [&](int i) { block_rho(rw, first + i, A, n, r0); });
+      continue;
+    }
     CS_FOR (int i = first; i < last; i++)
       CS_FOR (int j = first; j <= i; j++) block_pair(t, rw, i, j, A, r0, n);
     CS_FOR (int i = first; i < last; i++) block_rho(rw, i, A, n, r0);
   }
 }
 
-// no adjoint: linear.   dv += W lam of a block with N rows, on its dofs
-template <int N, class T> CS_FN void add_rows(const Span& s, const T* W, const T* lam, T* dv) {
+// no adjoint: linear.   g += W lam of a block with N rows, on its first m columns
+template <int N, class T> CS_FN void add_some(const Span& s, int m, const T* W, const T* lam, T* g) {
   auto place = [&](int k) { return s.col[k]; };
-  set_rows(dv, s.m, place, [&](int k) {
-    T sum = dv[s.col[k]];
+  set_rows(g, m, place, [&](int k) {
+    T sum = g[s.col[k]];
     CS_STRIP (int j = 0; j < N; j++) sum = fma(W[j * s.s + k], lam[j], sum);
     return sum;
   });
+}
+// no adjoint: linear.   of any block
+template <class T> CS_FN void add_rows(const Span& s, int m, const T* W, const T* lam, T* g) {
+  s.n == 3 ? add_some<3>(s, m, W, lam, g) : s.n == 2 ? add_some<2>(s, m, W, lam, g) : add_some<1>(s, m, W, lam, g);
 }
 
 // no adjoint: linear in lam.   dv = H^-1 J^T lam of blocks first to last, on n `dofs`, which hold all that these blocks move (null: all dofs); equality
@@ -243,7 +263,7 @@ template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr
   CS_FOR (int i = first; i < last; i++) {
     Span s = span(rw, i);
     const T *W = rw.W + s.Y, *l = lam + s.r;
-    s.n == 3 ? add_rows<3>(s, W, l, dv) : s.n == 2 ? add_rows<2>(s, W, l, dv) : add_rows<1>(s, W, l, dv);
+    add_rows(s, s.m, W, l, dv);
     CS_FOR (int j = 0; j < s.n; j++)
       CS_FOR (int k = s.m; k < s.s; k++) y[s.col[k] - t.nv] = fma(W[j * s.s + k], l[j], y[s.col[k] - t.nv]);
   }

@@ -162,14 +162,18 @@ template <int N, class T> CS_OP void eliminate(const Tree& t, const Equality<T>&
 
 // no adjoint: see above
 template <class T> CS_OP void equality_factor(const Tree& t, const Trace<T>& tr, const Equality<T>& e) {
-  for (int i = 0; i < t.n_item; i++) item_halves(t, tr, e, i);
-  for (int i = 0; i < t.n_item; i++) {
+  if (kTeam > 1 && t.form == kSparse) {
+    share(t.n_item, [&](int i) { item_halves(t, tr, e, i); });  // those of the other form have scratch in e
+  } else {
+    for (int i = 0; i < t.n_item; i++) item_halves(t, tr, e, i);
+  }
+  share(t.n_item, [&](int i) {
     Item it = item_at(t, i);
     T* A = e.L + t.diag_adr[i];
     item_block(e, it, it, A);
     for (int r = 0; r < it.n; r++) e.A_rr[it.row + r] = A[r * (it.n + 1)] += e.softness[it.row + r] + e.floor[it.row + r];
     for (int f = t.fill_adr[i]; f < t.fill_adr[i + 1]; f++) item_block(e, item_at(t, t.fill_item[f]), it, e.L + t.fill_block[f]);
-  }
+  });
   for (int i = 0; i < t.n_item; i++) {
     int r = t.item_row[i], n = t.item_row[i + 1] - r;
     diag_factor(e.L + t.diag_adr[i], n, e.softness + r, e.floor + r, e.A_rr + r);
@@ -266,14 +270,14 @@ template <class T> CS_OP void equality_solve(const Tree& t, const Equality<T>& e
 
 // no adjoint: linear.   y = J x
 template <class T> CS_OP void equality_J(const Tree& t, const Equality<T>& e, const T* x, T* y) {
-  for (int i = 0; i < t.n_item; i++) {
+  share(t.n_item, [&](int i) {
     Item it = item_at(t, i);
     for (int r = 0; r < it.n; r++) {
       T s = T(0);
       for (int k = 0; k < it.m; k++) s = fma(e.J[it.J + r * it.m + k], x[it.list[k]], s);
       y[it.row + r] = s;
     }
-  }
+  });
 }
 
 // no adjoint: linear.   x = L^-1 x in the sparse form, on dofs that hold the ancestors of each of them

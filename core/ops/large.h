@@ -110,13 +110,14 @@ template <class T> CS_OP void relax_large_adj(const Tree& t, const Rows<T>& rw, 
     if (e < events - 1) half_state(t, rw, after, g);
     for (int i = blocks - 1; i >= 0; i--) {
       Span s = span(rw, i);
-      T d[3], y_bar[3], own[3], lam_bar[3], moved[3];
+      T d[3] = {zero, zero, zero}, y_bar[3], own[3], lam_bar[3], moved[3];
       for (int j = 0; j < s.n; j++) {
         const T* W = rw.W + s.Y + j * s.s;
         d[j] = after[s.r + j] - before[s.r + j], moved[j] = col_dot(s, W, g_bar), lam_bar[j] = rb.lam[s.r + j] + moved[j];
         for (int k = 0; k < s.m; k++) rb.W[s.J + j * s.m + k] = fma(d[j], g_bar[s.col[k]], rb.W[s.J + j * s.m + k]);
       }
-      for (int j = 0; j < s.n; j++) col_add(s, rw.W + s.Y + j * s.s, -d[j], g);
+      T back[3] = {-d[0], -d[1], -d[2]};
+      add_rows(s, s.s, rw.W + s.Y, back, g);
       undo_update(rw, o, i, before, d, lam_bar, g, rb, y_bar, own);
       for (int j = 0; j < s.n; j++) {
         int r = s.r + j;

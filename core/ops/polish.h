@@ -3,13 +3,11 @@
 //   K = dF/dlambda = I - P + rho P A - C:  a free row is rho A, a row at its bound the identity, a sliding pair has P and c of its cone
 // One Newton step solves the rows that are off their bounds directly. Where that does not help, a part of it may, or one that is damped as
 // Levenberg and Marquardt do it: K of A + sigma diag(A), with which rows that contradict each other do not run away.
-// K is factored without pivoting: its free part is a scaled positive definite matrix (a vanishing pivot is kept from being zero).
 #pragma once
+#include "lu.h"
 #include "relax.h"
 
 CS_BEGIN
-
-constexpr double kLeastPivot = 1e-12;
 
 // no adjoint: linear.   y += A lam, island by island
 template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
@@ -17,6 +15,11 @@ template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
     const T* A = rw.A + rw.island_A[s];
+    if constexpr (kTeam > 1) {
+      // A is symmetric: threads that take a row each read neighbours where they go along a column
+      share(n, [&](int k) { y[r0 + k] += dense_dot(rw, s, A + k, lam + r0, n, n); });
+      continue;
+    }
     int k = 0;
 #ifndef CS_FIXED_ROWS
     for (; k + 3 <= n; k += 3) {
@@ -42,12 +45,12 @@ template <class T> CS_FN T block_residual(const Rows<T>& rw, const Options& o, i
 // no adjoint: undone with K itself.   the largest of all blocks
 template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, const T* lam, const T* y) {
   T worst = T(0);
-  CS_FOR (int i = 0; i < rw.count[0]; i++) worst = max(worst, block_residual(rw, o, i, lam, y));
-  return worst;
+  CS_FOR (int i = team_rank(); i < rw.count[0]; i += kTeam) worst = max(worst, block_residual(rw, o, i, lam, y));
+  return largest(worst);
 }
 
 // no adjoint: undone with K itself.   y = A lambda + b, and the largest natural residual
-template <class T> CS_OP T natural_residual(const Rows<T>& rw, const Options& o) {
+template <class T> CS_APART T natural_residual(const Rows<T>& rw, const Options& o) {
   set_rows(rw.y, rw.count[1], [&](int r) { return rw.b[r]; });
   add_A(rw, rw.lam, rw.y);
   return residual_of(rw, o, rw.lam, rw.y);
@@ -147,6 +150,31 @@ template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
   return {select(free, one, zero), min(max(x, lo), hi), select(free | high, zero, one), select(high & !free, one, zero)};
 }
 
+// Both of a block
+template <class T> struct BlockSlope {
+  Hold<T> at;
+  Slide<T> z;  // of contacts
+};
+// no adjoint: returns derivatives
+template <class T> CS_FN BlockSlope<T> block_slope(const Rows<T>& rw, const Options& o, int i) {
+  BlockSlope<T> x;
+  x.at = row_hold(rw, i);
+  if (rw.kind[i] == kContactRows) x.z = slide(rw, o, i);
+  return x;
+}
+// no adjoint: copies.   that of the k-th thread
+template <class T> CS_FN BlockSlope<T> of_rank(const BlockSlope<T>& x, int k, bool contact) {
+  if constexpr (kTeam == 1) return x;
+  BlockSlope<T> y;
+  y.at = {of_rank(x.at.free, k), of_rank(x.at.x, k), of_rank(x.at.low, k), of_rank(x.at.high, k)};
+  if (!contact) return y;
+  const Cone<T>& c = x.z.c;
+  y.z = {{of_rank(c.x, k), of_rank(c.y, k), of_rank(c.Pxx, k), of_rank(c.Pxy, k), of_rank(c.Pyy, k), of_rank(c.cx, k),
+          of_rank(c.cy, k), of_rank(c.outside, k)},
+         of_rank(x.z.size, k)};
+  return y;
+}
+
 // no adjoint: a part of natural_slope.   the tangent of a planar contact: row k + 1 of K
 template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n, const T* A, T* K, const Slide<T>& z, T sigma) {
   const T* A1 = A + (k + 1) * n;
@@ -157,106 +185,97 @@ template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n,
   rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
 }
 
-// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A); F into rw.delta
+// no adjoint: a part of natural_slope.   the rows of block i
+template <class T>
+CS_FN void slope_rows(const Rows<T>& rw, int i, int r0, int n, const T* A, T* K, const BlockSlope<T>& x, T sigma) {
+  int r = rw.first_row[i], k = r - r0;
+  const Hold<T>& at = x.at;
+  T scale = at.free * rw.rho[r], one = T(1);
+  bool together = kTeam > 1 && rw.kind[i] == kContactRows && rw.width == 3;  // its three rows in one loop
+  if (!together) set_rows(K + k * n, n, [&](int j) { return scale * A[k * n + j]; });
+  auto own = [&]() { K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free); };
+  if (!together) own();
+  rw.delta[r] = rw.lam[r] - at.x;
+  if (rw.kind[i] == kTurnRow) {
+    int over = rw.first_row[rw.over[i]];
+    K[k * n + over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
+  }
+  if (rw.kind[i] != kContactRows) return;
+  const Slide<T>& z = x.z;
+  if (rw.width == 2) {
+    flat_slope(rw, r, k, n, A, K, z, sigma);
+    return;
+  }
+  T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
+  const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
+  T *K1 = K + (k + 1) * n, *K2 = K1 + n;
+  if (together) {
+    share(n, [&](int j) {
+      T a0 = A[k * n + j], a1 = A1[j], a2 = A2[j];
+      K[k * n + j] = scale * a0, K1[j] = fma(xx, a1, xy * a2), K2[j] = fma(xy, a1, yy * a2);
+    });
+    own();
+  } else {
+    set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
+    set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
+  }
+  K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
+  T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
+  K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
+  K2[k + 1] = fma(xy, s1, K2[k + 1]), K2[k + 2] = fma(yy, s2, K2[k + 2]);
+  K1[k + 1] += one - z.c.Pxx, K1[k + 2] -= z.c.Pxy, K2[k + 1] -= z.c.Pxy, K2[k + 2] += one - z.c.Pyy;
+  rw.delta[r + 1] = rw.lam[r + 1] - z.c.x, rw.delta[r + 2] = rw.lam[r + 2] - z.c.y;
+}
+
+// no adjoint: integers.   which rows of a block are not the identity's
+template <class T> CS_FN void mark_active(const Rows<T>& rw, int i, const BlockSlope<T>& x) {
+  int r = rw.first_row[i];
+  rw.mark[r] = any(x.at.free > T(0)) || rw.kind[i] == kTurnRow;
+  if (rw.kind[i] != kContactRows) return;
+  const Cone<T>& c = x.z.c;
+  rw.mark[r + 1] = any(!((c.Pxx == T(0)) & (c.Pxy == T(0)) & (c.cx * x.z.size == T(0))));
+  if (rw.width == 3) rw.mark[r + 2] = any(!((c.Pyy == T(0)) & (c.Pxy == T(0)) & (c.cy * x.z.size == T(0))));
+}
+// no adjoint: integers.   their numbers in place of the marks of n rows; returns how many there are
+CS_FN int active_rows(int* mark, int n) {
+  int found = 0;
+  CS_SHORT(int first = 0; first < n; first += kTeam) {
+    int k = first + team_rank(), before;
+    bool active = k < n && mark[k];
+    int more = how_many(active, before);
+    if (active) mark[found + before] = k;
+    found += more;
+    team_wait();
+  }
+  return found;
+}
+
+// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A); F into rw.delta. Every thread of a team finds what one block
+// needs, and which of its rows are active; then they fill the rows of these blocks together
 template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s, T sigma) {
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
-  const T* A = rw.A + rw.island_A[s];
-  T *K = rw.K + rw.island_A[s], one = T(1);
-  CS_FOR (int i = first; i < last; i++) {
-    int r = rw.first_row[i], k = r - r0;
-    Hold<T> at = row_hold(rw, i);
-    T scale = at.free * rw.rho[r];
-    set_rows(K + k * n, n, [&](int j) { return scale * A[k * n + j]; });
-    K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free);
-    rw.delta[r] = rw.lam[r] - at.x;
-    if (rw.kind[i] == kTurnRow) {
-      int over = rw.first_row[rw.over[i]];
-      K[k * n + over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
-    }
-    if (rw.kind[i] != kContactRows) continue;
-    Slide<T> z = slide(rw, o, i);
-    if (rw.width == 2) {
-      flat_slope(rw, r, k, n, A, K, z, sigma);
-      continue;
-    }
-    T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
-    const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
-    T *K1 = K + (k + 1) * n, *K2 = K1 + n;
-    set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
-    set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
-    K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
-    T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
-    K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
-    K2[k + 1] = fma(xy, s1, K2[k + 1]), K2[k + 2] = fma(yy, s2, K2[k + 2]);
-    K1[k + 1] += one - z.c.Pxx, K1[k + 2] -= z.c.Pxy, K2[k + 1] -= z.c.Pxy, K2[k + 2] += one - z.c.Pyy;
-    rw.delta[r + 1] = rw.lam[r + 1] - z.c.x, rw.delta[r + 2] = rw.lam[r + 2] - z.c.y;
+  CS_FOR (int i = first; i < last; i += kTeam) {
+    BlockSlope<T> own;
+    if (kTeam == 1 || i + team_rank() < last) own = block_slope(rw, o, i + team_rank());
+    if (kTeam > 1 && i + team_rank() < last) mark_active(rw, i + team_rank(), own);
+    for (int k = 0; k < kTeam && i + k < last; k++)
+      slope_rows(rw, i + k, r0, n, rw.A + rw.island_A[s], rw.K + rw.island_A[s], of_rank(own, k, rw.kind[i + k] == kContactRows),
+                 sigma);
   }
 }
 
-// no adjoint: linear.   y -= a x, x with `stride` numbers from one to the next
-template <class T> CS_FN void minus(T* y, T a, const T* x, int n, int stride = 1) {
-  set_rows(y, n, [&](int k) { return fnma(a, x[k * stride], y[k]); });
-}
-
-#ifdef CS_FIXED_ROWS
-// no adjoint: a factorisation.   K = L U in place, U's diagonal inverted
-template <class T> CS_OP void lu_factor(T* K, int n) {
-  T least = T(ElementOf<T>(kLeastPivot));
-  CS_FOR (int k = 0; k < n; k++) {
-    T p = K[k * n + k];
-    T inv = K[k * n + k] = T(1) / select(abs(p) < least, least, p);
-    CS_FOR (int i = k + 1; i < n; i++) {
-      T m = K[i * n + k] * inv;
-      K[i * n + k] = m;
-      CS_FOR (int j = k + 1; j < n; j++) K[i * n + j] = fnma(m, K[k * n + j], K[i * n + j]);
-    }
+// no adjoint: a factorisation.   K of island s, right after natural_slope
+template <class T> CS_FN void factor_slope(const Rows<T>& rw, int s) {
+  int first, last, r0, n;
+  island_rows(rw, s, first, last, r0, n);
+  T* K = rw.K + rw.island_A[s];
+  if constexpr (kTeam > 1) {
+    int* active = rw.mark + r0;
+    factor_together(K, n, active, active_rows(active, n));
+  } else {
+    lu_factor(K, n);
   }
-}
-#else
-// no adjoint: a part of lu_factor.   its inverse in the place of a number on the diagonal
-template <class T> CS_FN T pivot(T& K) {
-  T least = T(ElementOf<T>(kLeastPivot)), p = K;
-  return K = T(1) / select(abs(p) < least, least, p);
-}
-
-// no adjoint: a factorisation.   K = L U in place, U's diagonal inverted. Three rows are eliminated at a time, mostly those of a contact: every number is read
-// and written once for them, and not at all where they are at their bounds, rows of the identity, which change no others
-template <class T> CS_OP void lu_factor(T* K, int n) {
-  for (int k = 0; k < n; k += 3) {
-    T *U0 = K + k * n, *U1 = U0 + n, *U2 = U1 + n, d0 = pivot(U0[k]), d1 = T(0), d2 = T(0);
-    int below = k + 3, from = below;
-    if (k + 1 < n) {
-      minus(U1 + k + 1, U1[k] *= d0, U0 + k + 1, n - k - 1);
-      d1 = pivot(U1[k + 1]);
-    }
-    if (k + 2 < n) {
-      minus(U2 + k + 1, U2[k] *= d0, U0 + k + 1, n - k - 1), minus(U2 + k + 2, U2[k + 1] *= d1, U1 + k + 2, n - k - 2);
-      d2 = pivot(U2[k + 2]);
-    }
-    while (from < n && all((U0[from] == T(0)) & (U1[from] == T(0)) & (U2[from] == T(0)))) from++;
-    for (int i = below; i < n; i++) {
-      T* row = K + i * n;
-      T m0 = row[k] * d0, m1 = fnma(m0, U0[k + 1], row[k + 1]) * d1;
-      T m2 = fnma(m1, U1[k + 2], fnma(m0, U0[k + 2], row[k + 2])) * d2;
-      row[k] = m0, row[k + 1] = m1, row[k + 2] = m2;
-      if (all((m0 == T(0)) & (m1 == T(0)) & (m2 == T(0)))) continue;
-      const T *u0 = U0 + from, *u1 = U1 + from, *u2 = U2 + from;
-      row += from;
-      set_rows(row, n - from, [&](int j) { return fnma(m2, u2[j], fnma(m1, u1[j], fnma(m0, u0[j], row[j]))); });
-    }
-  }
-}
-#endif
-// lu_solve: x = K^-1 x, column by column: each x is done as soon as the one before it is
-template <class T> CS_OP void lu_solve(const T* K, int n, T* x) {
-  CS_FOR (int i = 0; i < n; i++) minus(x + i + 1, x[i], K + (i + 1) * n + i, n - i - 1, n);
-  CS_FOR (int i = n - 1; i >= 0; i--) minus(x, x[i] *= K[i * n + i], K + i, i, n);
-}
-// adjoint: x = K^-T x
-template <class T> CS_OP void lu_solve_adj(const T* K, int n, T* x) {
-  CS_FOR (int i = 0; i < n; i++) minus(x + i + 1, x[i] *= K[i * n + i], K + i * n + i + 1, n - i - 1);
-  CS_FOR (int i = n - 1; i > 0; i--) minus(x, x[i], K + i * n, i);
 }
 
 // newton: rw.delta = -K^-1 F at rw.lam, rw.y
@@ -264,10 +283,11 @@ template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigm
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     natural_slope(rw, o, s, sigma);
+    factor_slope(rw, s);
     island_rows(rw, s, first, last, r0, n);
-    lu_factor(rw.K + rw.island_A[s], n);
     lu_solve(rw.K + rw.island_A[s], n, rw.delta + r0);
-    CS_FOR (int k = 0; k < n; k++) rw.delta[r0 + k] = -rw.delta[r0 + k];
+    T* delta = rw.delta + r0;
+    set_rows(delta, n, [&](int k) { return -delta[k]; });
   }
 }
 // adjoint of after = before + alpha delta, island s, in place on rb.lam; rw.lam, rw.y hold lambda before and its y; K is factored there.

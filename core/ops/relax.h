@@ -10,17 +10,17 @@
 CS_BEGIN
 
 // no adjoint: a sum over an island's rows.   Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain
-// would wait for itself, and chains by position would make a lane's sum depend on the empty slots its lane-mates cause
-template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n) {
+// would wait for itself, and chains by position would make a lane's sum depend on the empty slots its lane-mates cause.   far: from one number of a to the next
+template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n, int far = 1) {
   T s = T(0), s0 = T(0), s1 = T(0), s2 = T(0);
   int singles = rw.island_singles[island];
-  CS_FOR (int k = 0; k < singles; k++) s = fma(a[k], x[k], s);
+  auto add = [&](T& to, int k) { to = fma(a[k * far], x[k], to); };
+  CS_FOR (int k = 0; k < singles; k++) add(s, k);
   if (rw.width == 2) {
-    CS_FOR (int k = singles; k < n; k += 2) s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1);
+    CS_FOR (int k = singles; k < n; k += 2) add(s0, k), add(s1, k + 1);
     return s + (s0 + s1);
   }
-  CS_FOR (int k = singles; k < n; k += 3)
-    s0 = fma(a[k], x[k], s0), s1 = fma(a[k + 1], x[k + 1], s1), s2 = fma(a[k + 2], x[k + 2], s2);
+  CS_FOR (int k = singles; k < n; k += 3) add(s0, k), add(s1, k + 1), add(s2, k + 2);
   return (s + s0) + (s1 + s2);
 }
 
@@ -152,16 +152,16 @@ template <class T> CS_FN void own_rho_adj(const Rows<T>& rw, const RowBars<T>& r
 }
 
 // sweep: lanes that are not live keep their lambda. change: largest |d lambda| / rho, m/s.   velocity(s, i, r): y of row r, block i, island s;
-// velocities(s, i, r): of a contact's three rows from r on; moved(i, r, d): row r has changed by d
+// velocities(s, i, r): of a contact's three rows from r on; moved(i, d): the rows of block i have changed by d[0], ..
 template <class T, class M, class Velocity, class Velocities, class Moved>
 CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change, const Velocity& velocity,
                  const Velocities& velocities, const Moved& moved) {
   T* lam = rw.lam;
-  auto put = [&](int i, int r, T x) {
+  auto put = [&](int r, T x) {
     T d = select(live, x - lam[r], T(0));
     lam[r] = select(live, x, lam[r]);
     change = max(change, abs(d) * rw.inv_rho[r]);
-    moved(i, r, d);
+    return d;
   };
   CS_FOR (int i = 0, s = 0; i < rw.count[0]; i++) {
     int r = rw.first_row[i];
@@ -169,7 +169,8 @@ CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& 
     if (rw.kind[i] != kContactRows) {
       T lo, hi;
       row_bounds(rw, i, lam, lo, hi);
-      put(i, r, min(max(fnma(rw.rho[r], velocity(s, i, r), lam[r]), lo), hi));
+      T d[3] = {put(r, min(max(fnma(rw.rho[r], velocity(s, i, r), lam[r]), lo), hi)), T(0), T(0)};
+      moved(i, d);
       continue;
     }
     int first, last, r0, n;
@@ -177,7 +178,9 @@ CS_OP void sweep(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& 
     Vec3<T> y = rw.width == 3 ? velocities(s, i, r) : Vec3<T>{velocity(s, i, r), velocity(s, i, r + 1), T(0)};
     const T* A = t.large ? rw.A + 9 * i : rw.A + rw.island_A[s] + (r - r0) * (n + 1);
     ContactUpdate<T> u = contact_update(rw, o, i, A, lam + r, y);
-    CS_FOR (int j = 0; j < rw.width; j++) put(i, r + j, u.lam[j]);
+    T d[3];
+    CS_FOR (int j = 0; j < rw.width; j++) d[j] = put(r + j, u.lam[j]);
+    moved(i, d);
   }
 }
 // adjoint of one sweep over an island, from lam_bar after it to lam_bar before it, in place.   before, after: lambda; took: lanes that moved
@@ -236,6 +239,9 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
   }
 }
 
+// no adjoint: copies.   x of the first three threads of a team
+template <class T> CS_FN Vec3<T> of_three(T x) { return {of_rank(x, 0), of_rank(x, 1), of_rank(x, 2)}; }
+
 // no adjoint: sweep_adj serves both forms.   with the dense matrices
 template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change) {
   auto velocity = [&](int s, int, int r) {
@@ -243,12 +249,13 @@ template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>&
     island_rows(rw, s, first, last, r0, n);
     return rw.b[r] + dense_dot(rw, s, rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n);
   };
-  auto velocities = [&](int s, int, int r) {
+  auto velocities = [&](int s, int i, int r) {
+    if constexpr (kTeam > 2) return of_three(velocity(s, i, r + team_rank() % 3));
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
     return Vec3<T>{rw.b[r], rw.b[r + 1], rw.b[r + 2]} + dense_dots(rw, s, rw.A + rw.island_A[s] + (r - r0) * n, rw.lam + r0, n);
   };
-  sweep(t, rw, o, live, change, velocity, velocities, [](int, int, T) {});
+  sweep(t, rw, o, live, change, velocity, velocities, [](int, const T*) {});
 }
 
 // no adjoint: a sum over the columns of a row.   J, Y or W . g
@@ -257,17 +264,12 @@ template <class T> CS_FN T col_dot(const Span& s, const T* Y, const T* g) {
   for (int k = 0; k < s.s; k++) sum = fma(Y[k], g[s.col[k]], sum);
   return sum;
 }
-// no adjoint: linear.   g += W by
-template <class T> CS_FN void col_add(const Span& s, const T* W, T by, T* g) {
-  for (int k = 0; k < s.s; k++) g[s.col[k]] = fma(W[k], by, g[s.col[k]]);
-}
-
 // no adjoint: linear.   g = sum of W lam, [nv + ne]
 template <class T> CS_OP void half_state(const Tree& t, const Rows<T>& rw, const T* lam, T* g) {
-  for (int d = 0; d < n_halves(t); d++) g[d] = T(0);
+  set(g, n_halves(t), [&](int) { return T(0); });
   for (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
-    for (int j = 0; j < s.n; j++) col_add(s, rw.W + s.Y + j * s.s, lam[s.r + j], g);
+    add_rows(s, s.s, rw.W + s.Y, lam + s.r, g);
   }
 }
 
@@ -275,15 +277,18 @@ template <class T> CS_OP void half_state(const Tree& t, const Rows<T>& rw, const
 template <class T, class M>
 CS_OP void sweep_half_solved(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change, T* g) {
   half_state(t, rw, rw.lam, g);
-  auto moved = [&](int i, int r, T by) {
+  auto moved = [&](int i, const T* by) {
     Span s = span(rw, i);
-    col_add(s, rw.W + s.Y + (r - s.r) * s.s, by, g);
+    add_rows(s, s.s, rw.W + s.Y, by, g);
   };
   auto velocity = [&](int, int i, int r) {
     Span s = span(rw, i);
     return rw.b[r] + fma(rw.R[r], rw.lam[r], col_dot(s, rw.Y + s.Y + (r - s.r) * s.s, g));
   };
-  auto velocities = [&](int s, int i, int r) { return Vec3<T>{velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)}; };
+  auto velocities = [&](int s, int i, int r) {
+    if constexpr (kTeam > 2) return of_three(velocity(s, i, r + team_rank() % 3));
+    return Vec3<T>{velocity(s, i, r), velocity(s, i, r + 1), velocity(s, i, r + 2)};
+  };
   sweep(t, rw, o, live, change, velocity, velocities, moved);
 }
 

@@ -53,7 +53,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
     set_rows(start, n, [&](int r) { return rw.lam[r]; });
     set_rows(rw.lam, n, [&](int r) { return start[r] + rw.delta[r]; });
-    CS_FOR (int r = 0; r < n; r++) Ad[r] = zero;
+    set_rows(Ad, n, [&](int) { return zero; });
     T next = natural_residual(rw, o);
     auto was_solved = !(res > tol);
     auto search = live & !was_solved & !(next < (bold ? select(rose > T(0.5), res, T(E(kBoldRise)) * res) : res));
@@ -62,7 +62,8 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
       add_A(rw, rw.delta, Ad);
       for (double part = kPart; part > 0; part = part > kSmallPart ? kSmallPart : 0) {
         T a = T(E(part)), left = T(E(1 - part));
-        CS_FOR (int r = 0; r < n; r++) rw.lam[r] = fma(a, rw.delta[r], start[r]), rw.trial[r] = fnma(left, Ad[r], rw.y[r]);
+        set_rows(rw.lam, n, [&](int r) { return fma(a, rw.delta[r], start[r]); });
+        set_rows(rw.trial, n, [&](int r) { return fnma(left, Ad[r], rw.y[r]); });
         T there = residual_of(rw, o, rw.lam, rw.trial);
         auto better = search & (there < next);
         next = select(better, there, next), alpha = select(better, a, alpha);
@@ -100,14 +101,15 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
     auto astray = (idle < T(0.5)) & (res > tol), saved = (idle < T(0.5)) & !(res > tol);
     if (attempt == 2) {
       not_taken(rw, saved, first, second), not_taken(rw, astray, second, events);
-      CS_FOR (int r = 0; r < rw.count[1]; r++) rw.lam[r] = select(astray, rw.stalled[r], rw.lam[r]);
+      set_rows(rw.lam, rw.count[1], [&](int r) { return select(astray, rw.stalled[r], rw.lam[r]); });
       res = select(astray, first_res, res);
       return;
     }
     if (!any(astray)) return;
     second = events, first_res = res, idle = select(astray, T(0), T(1));
     remember(rw, events);
-    CS_FOR (int r = 0; r < rw.count[1]; r++) rw.stalled[r] = rw.lam[r], rw.lam[r] = select(astray, rw.start[r], rw.lam[r]);
+    set_rows(rw.stalled, rw.count[1], [&](int r) { return rw.lam[r]; });
+    set_rows(rw.lam, rw.count[1], [&](int r) { return select(astray, rw.start[r], rw.lam[r]); });
     natural_residual(rw, o);
     T which = let_go(rw, o, astray);
     if (rw.history) rw.took[events] = which, rw.event[events] = 4;
@@ -127,7 +129,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
   bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
   T some = T(0);  // lanes that have rows at all
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
-  CS_FOR (int r = 0; r < n; r++) rw.lam[r] = T(0);
+  set_rows(rw.lam, n, [&](int) { return T(0); });
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
@@ -194,7 +196,7 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
       int first, last, r0, m;
       island_rows(rw, s, first, last, r0, m);
       natural_slope(rw, o, s, rw.damped[e]);
-      lu_factor(rw.K + rw.island_A[s], m);
+      factor_slope(rw, s);
       newton_adj(rw, o, s, after, rw.took[e], rw.damped[e], rb);
     }
   }
@@ -222,7 +224,7 @@ template <class T> CS_OP void implicit_bars(const Rows<T>& all, const Options& o
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
-    if (rw.K != all.K || !rw.count[3]) natural_slope(rw, o, s, T(0)), lu_factor(rw.K + rw.island_A[s], m);
+    if (rw.K != all.K || !rw.count[3]) natural_slope(rw, o, s, T(0)), factor_slope(rw, s);
     natural_adj(rw, o, s, rb);
   }
   rw.count[3] = rw.K == all.K;

@@ -72,12 +72,14 @@ template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const
   T* J = rw.J + s.J;
   const Mat3<T> C = rw.C[i];
   block_sigma(t, rw, i);
-  CS_FOR (int k = 0; k < s.m; k++) {
+  auto column = [&](int k) {
     int d = s.col[k];
     Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, point_for(rw, i, d)));
     J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv);
     if (rw.width == 3) J[2 * s.m + k] = dot(C.r2, jv);
-  }
+  };
+  if constexpr (kTeam > 1) return share(s.m, column);
+  CS_FOR (int k = 0; k < s.m; k++) column(k);
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,

@@ -1,16 +1,17 @@
 // shapes: where every shape is.   p = p_body + R_body shape_pos,  R = R_body R(shape_quat); on the world without the body
 // saves: shape_p, shape_R.   smooth everywhere
 #pragma once
+#include "../base/team.h"
 #include "../data/rows.h"
 
 CS_BEGIN
 
 template <class T> CS_OP void shapes(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw) {
-  for (int s = 0; s < t.ns; s++) {
+  share(t.ns, [&](int s) {
     int b = t.shape_body[s];
     rw.shape_p[s] = b < 0 ? th.shape_pos[s] : tr.p[b] + mul(tr.R[b], th.shape_pos[s]);
     rw.shape_R[s] = matrix(b < 0 ? th.shape_quat[s] : mul(tr.quat[b], th.shape_quat[s]));
-  }
+  });
 }
 // adjoint: a displacement of the body displaces the shape; shape_pos shifts it, shape_quat turns it about its own centre
 template <class T> CS_OP void shapes_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,

@@ -167,7 +167,12 @@ CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int&
     return mark[d] = stamp, list[n++] = d, true;
   };
   if (t.form == kSparse && !t.large) {
+    int first = n;
     CS_FOR (int d = t.last_dof[b]; d >= 0 && add(d);) d = t.dof_parent[d];
+    for (int i = first, j = n - 1; i < j; i++, j--) {
+      int d = list[i];
+      list[i] = list[j], list[j] = d;
+    }
   } else {
     CS_FOR (int k = t.tree_adr[t.root[b]]; k < t.tree_adr[t.root[b] + 1]; k++) add(t.tree_dof[k]);
   }

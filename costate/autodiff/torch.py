@@ -288,7 +288,7 @@ def rollout(engine: Engine, spec: RolloutSpec, *inputs: Tensor | None) -> tuple[
     """Run many steps on flat tensors, differentiably: states after each control step, how many of them stayed finite, detail."""
     first = _first(inputs)
     if first.is_cuda and torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
-        engine.cuda(first.device).prepare_adjoint(spec.substeps, spec.options, first.dtype)
+        engine.cuda(first.device).prepare_adjoint(spec.worlds, spec.substeps, spec.options, first.dtype)
     return apply(_Rollout, engine, spec, *inputs)
 
 

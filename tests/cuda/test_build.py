@@ -150,13 +150,13 @@ class Engine(gpu.CudaEngine):
 
     def __init__(self, model):
         self._engine, self._tree, self._arch = model.engine, model.engine.tree, "sm_90"
-        self._kernels, self._building, self._workers = {}, {}, ThreadPoolExecutor(1)
+        self._kernels, self._building, self._workers, self._processors = {}, {}, ThreadPoolExecutor(1), 132
 
     def _load(self, key, code, better=None):
-        return gpu.Kernel(code, None, 0, better)
+        return gpu.Kernel(code, None, 0, better=better)
 
     def steps(self, *, adjoint=False, options=None):
-        return self._kernel(gpu.ROLLOUT, adjoint, 1, options, torch.float32).function
+        return self._kernel(gpu.ROLLOUT, adjoint, 1, options, torch.float32, 64).function
 
 
 def eventually(get, expected):
@@ -183,7 +183,7 @@ def test_a_better_kernel_takes_the_place_of_a_quick_one(beside, nvrtc, monkeypat
 def test_adjoints_are_compiled_while_steps_run(beside, nvrtc):
     engine = Engine(WORLDS["arm"].build())
     for _ in range(2):
-        engine.prepare_adjoint(1, None, torch.float32)
+        engine.prepare_adjoint(64, 1, None, torch.float32)
     assert engine.steps(adjoint=True) == b"code 1"
     beside.unlink()
     assert eventually(lambda: engine.steps(adjoint=True), b"well made")
@@ -193,7 +193,7 @@ def test_adjoints_are_compiled_while_steps_run(beside, nvrtc):
 def test_compile_waits_for_the_better_ones(beside, nvrtc):
     engine = Engine(WORLDS["arm"].build())
     threading.Timer(0.3, beside.unlink).start()
-    engine.compile(1, None, torch.float32, gradient=True)
+    engine.compile(1, None, torch.float32, gradient=True, worlds=None)
     assert engine.steps() == engine.steps(adjoint=True) == b"well made" and not nvrtc.calls
 
 
@@ -208,7 +208,7 @@ def test_a_process_that_fails_is_told(beside, nvrtc, monkeypatch):
         engine.steps()
     assert engine.steps() == b"code 1"
     with pytest.raises(RuntimeError, match="what is this"):
-        Engine(WORLDS["arm"].build()).compile(1, None, torch.float32, gradient=False)
+        Engine(WORLDS["arm"].build()).compile(1, None, torch.float32, gradient=False, worlds=64)
 
 
 def test_an_old_compiler_has_no_quick_way(beside, nvrtc, monkeypatch):
@@ -230,12 +230,19 @@ def test_every_table_of_a_model_is_in_its_header():
 
 
 def test_few_worlds_are_spread():
-    engine = Engine(WORLDS["arm"].build())
-    engine._processors = 132
-    assert engine._shape(65_536, outside=False) == (128, 32)
-    assert engine._shape(8192, outside=False) == engine._shape(1, outside=False) == (32, 32)
-    assert engine._shape(65_536, outside=True) == (128, 32)
-    assert [engine._shape(n, outside=True)[1] for n in (33_792, 16_900, 8192, 1)] == [32, 16, 8, 8]
+    engine, own, team = Engine(WORLDS["arm"].build()), gpu.Kernel(None, None, 0), gpu.Kernel(None, None, 16, 1024)
+    assert [engine._shape(n, own) for n in (65_536, 8192, 1)] == [(1, 128), (1, 32), (1, 32)]
+    assert [engine._shape(n, team) for n in (65_536, 4224, 4223, 132, 1)] == [(32, 32), (32, 32), (32, 16), (32, 1), (32, 1)]
+
+
+def test_few_worlds_have_kernels_of_their_own():
+    """Where rows have no fixed places a team of threads steps each of them."""
+    for name, own in (("ant", True), ("quadruped", False)):
+        engine = Engine(WORLDS[name].build())
+        few, many = (engine._key(gpu.ROLLOUT, False, 1, None, torch.float32, n) for n in (2112, 2113))
+        assert (few[-1], many[-1]) == (own, False)
+        assert all(f"-DCS_TEAM={32 if key[-1] else 1}" in engine._source(key)[1] for key in (few, many))
+        assert not engine._key(0, False, 1, None, torch.float32, 1)[-1], "other calls have one kernel"
 
 
 def test_scratch_keeps_to_what_torch_may_use(nvrtc, monkeypatch):
@@ -249,10 +256,9 @@ def test_scratch_keeps_to_what_torch_may_use(nvrtc, monkeypatch):
     for part in (1.0, 0.02):
         monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device, part=part: part, raising=False)
         engine = gpu.CudaEngine(model.engine, torch.device("cuda", 0))
-        key = engine._key(gpu.ROLLOUT, True, 1, None, torch.float32)
-        needed, outside = engine._scratch(key)
+        key = engine._key(gpu.ROLLOUT, True, 1, None, torch.float32, 8192)
         defined = engine._source(key)[1]
-        found[part] = outside == needed, "-DCS_LOCAL=0" in defined, "-DCS_FIXED_ROWS" in defined
+        found[part] = key[-1], "-DCS_LOCAL=0" in defined, "-DCS_FIXED_ROWS" in defined
     assert found == {1.0: (False, False, True), 0.02: (True, True, False)}
     monkeypatch.delattr(torch.cuda, "get_per_process_memory_fraction")
     assert gpu.CudaEngine(model.engine, torch.device("cuda", 0))._most_scratch == int(150e9 / 8), "an older torch cannot be told"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import costate as cs
+from costate._native.cuda import engine as gpu
 from tests.cuda.scenes import WORLDS
 
 pytestmark = [
@@ -26,7 +27,7 @@ def run(name, device, dtype=torch.float64, steps=STEPS, *, well=False):
     model = world.build()
     sim = world.simulator(model, device, dtype)
     if well:
-        sim.compile()
+        sim.compile(worlds=COUNT)
     q, v, u = (x.to(device).requires_grad_() for x in world.inputs(model, COUNT, steps, dtype))
     params = model.params(requires_grad=True)
     traj = sim.rollout(cs.State(q, v), u if model.nu else None, params, steps=steps)
@@ -45,9 +46,11 @@ def off(x, y):
     return float((x - y).abs().max() / y.abs().max().clamp_min(1e-300)) if y.numel() else 0.0
 
 
+@pytest.mark.parametrize("few", [1, 0], ids=["kernels of few worlds", "of many"])
 @pytest.mark.parametrize("well", [False, True], ids=["as it comes", "well compiled"])
 @pytest.mark.parametrize("name", WORLDS)
-def test_as_on_the_cpu(name, well):
+def test_as_on_the_cpu(name, well, few, monkeypatch):
+    monkeypatch.setattr(gpu, "_FEW", few)
     ours, theirs = run(name, "cuda", well=well), run(name, "cpu")
     assert {key: d for key in theirs if not (d := off(ours[key], theirs[key])) < SAME} == {}
 

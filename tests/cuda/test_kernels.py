@@ -23,16 +23,18 @@ from tests.cuda.scenes import WORLDS
 ROOT = Path(__file__).parents[2]
 COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
 STEPS, COUNT = 12, 5
-FAST = ("arm", "quadruped", "loop", "planar")  # the others run with --slow
+FAST, FAST_TEAM = ("arm", "quadruped", "loop", "planar"), ("ant", "loop")  # the others run with --slow
+FIXED = ("arm", "quadruped", "quadruped, exact")  # rows with places of their own
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 
 class OnCpu(gpu.CudaEngine):
-    """The engine of a GPU whose kernels run on the CPU, on tensors of the CPU."""
+    """The engine of a GPU whose kernels run on the CPU, on tensors of the CPU. team : of so many threads, one after the other."""
 
-    def __init__(self, model: cs.Model, folder: Path) -> None:
+    def __init__(self, model: cs.Model, folder: Path, team: int = 1) -> None:
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
-        self._kernels, self._building = {}, {}
+        self._kernels, self._building, self._processors = {}, {}, COUNT if team > 1 else 0
+        self._team = [f"-DCS_TEAM={team}", f'-DCS_TEAM_ON_CPU="{ROOT}/tests/cuda/team_on_cpu.h"'] if team > 1 else []
 
     def _cubin(self, key):
         header, defined = self._source(key)
@@ -40,28 +42,35 @@ class OnCpu(gpu.CudaEngine):
         folder.mkdir()
         (folder / source.MODEL).write_text(header)
         library = folder / "kernel.so"
-        command = [*COMPILE, *defined, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
+        defined = [x for x in defined if not (self._team and x.startswith("-DCS_TEAM"))]
+        command = [*COMPILE, *defined, *self._team, f"-I{folder}", ROOT / "tests/cuda/on_cpu.cc", "-o", library]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return str(library).encode(), None
 
     def _load(self, key, code, better=None):
-        return gpu.Kernel(ctypes.CDLL(code.decode()).call, structs.options(self._named(key)), 0)
+        call = ctypes.CDLL(code.decode()).call
+        call.restype = ctypes.c_char_p
+        return gpu.Kernel(call, structs.options(self._named(key)), 0)
 
     def _launch(self, kernel, call, worlds):
-        kernel.function(ctypes.c_void_p(call.ctypes.data))
+        wrong = kernel.function(ctypes.c_void_p(call.ctypes.data))
+        assert wrong is None, wrong
 
 
 def cases():
-    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in WORLDS]
+    """Every world, by one thread and, where few worlds have kernels of their own, by a team."""
+    for team, fast, names in ((1, FAST, WORLDS), (4, FAST_TEAM, WORLDS.keys() - FIXED)):
+        for name in sorted(names):
+            yield pytest.param(name, team, id=f"{name}, {team}", marks=() if name in fast else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize(("name", "team"), [*cases()])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_steps_and_their_adjoint(name, tmp_path):
+def test_steps_and_their_adjoint(name, team, tmp_path):
     world = WORLDS[name]
     model = world.build()
-    sim, kernels = world.simulator(model), OnCpu(model, tmp_path)
+    sim, kernels = world.simulator(model), OnCpu(model, tmp_path, team)
     q, v, u = world.inputs(model, COUNT, STEPS)
     inputs, _ = sim.gather(cs.State(q, v), u if model.nu else None, None, None, None, time=STEPS)
     found = [torch.empty(STEPS, COUNT, n, dtype=q.dtype) for n in (model.nq, model.nv)]

@@ -26,19 +26,20 @@ _SCALAR = {torch.float32: "float", torch.float64: "double"}
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _THREADS = 128  # of a block at most; more would share more code, and wait longer for each other (measured)
 _WARP = 32  # threads that run together
-_BUSY, _LEAST_LANES = (
-    8,
-    8,
-)  # warps that keep a multiprocessor busy, and worlds of a warp, of kernels with scratch outside (measured)
+# Of kernels with scratch outside: threads that step a world together (core/base/team.h), and those of a block at most (measured)
+_TEAM, _TEAM_THREADS = 32, {torch.float32: 1024, torch.float64: 256}
+# Worlds per multiprocessor up to which such a team is faster, where rows have no places of their own (measured)
+_FEW = 16
 
 
 class Kernel(NamedTuple):
-    """One compiled call: its function, the options to call it with, bytes that a thread needs outside its own memory, and where
-    it was compiled quickly, the one that is to take its place."""
+    """One compiled call: its function, the options to call it with, bytes that a world needs outside the memory of its thread,
+    threads of a block at most, and where it was compiled quickly, the one that is to take its place."""
 
     function: Any
     options: np.ndarray
     scratch: int
+    threads: int = _THREADS
     better: build.Beside | None = None
 
 
@@ -76,7 +77,7 @@ class CudaEngine:
         bars: Sequence[Tensor | None] | None, options: Any,
     ) -> None:  # fmt: skip
         first = next(x for x in inputs if x is not None)
-        kernel = self._kernel(op, adjoint, 1, options, first.dtype)
+        kernel = self._kernel(op, adjoint, 1, options, first.dtype, worlds)
         call = np.zeros((), structs.OP)
         call["worlds"], call["options"] = worlds, kernel.options
         keep = _fill(call["in"], inputs, worlds)
@@ -91,7 +92,7 @@ class CudaEngine:
         options: Any, told: Sequence[Tensor],
     ) -> None:  # fmt: skip
         """As Tree.rollout, on tensors; what is not finite is not looked for."""
-        kernel = self._kernel(ROLLOUT, False, substeps, options, q.dtype)
+        kernel = self._kernel(ROLLOUT, False, substeps, options, q.dtype, worlds)
         call, keep = self._rollout_call(q.dtype, kernel.options, (worlds, steps, substeps), inputs, (q, v, None, None), at)
         for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
             self._set(call, name, x)
@@ -105,7 +106,7 @@ class CudaEngine:
     ) -> None:  # fmt: skip
         """As Tree.rollout_adj, on tensors. states: q, v, q_bar, v_bar after each control step."""
         dtype = next(x.dtype for x in states if x is not None)
-        kernel = self._kernel(ROLLOUT, True, substeps, options, dtype)
+        kernel = self._kernel(ROLLOUT, True, substeps, options, dtype, worlds)
         call, keep = self._rollout_call(dtype, kernel.options, (worlds, steps, substeps), inputs, states, at)
         shared = _fill_bars(call["in_bar"], bars, inputs, worlds)
         call["decay"], call["truncate"], call["clip"] = decay, truncate, clip
@@ -115,15 +116,17 @@ class CudaEngine:
         _sum(shared)
         del keep
 
-    def prepare_adjoint(self, substeps: int, options: Any, dtype: torch.dtype) -> None:
+    def prepare_adjoint(self, worlds: int, substeps: int, options: Any, dtype: torch.dtype) -> None:
         """Begin to compile the adjoint of a rollout, beside whatever follows: it takes longer than the forward."""
-        key = self._key(ROLLOUT, True, substeps, options, dtype)
+        key = self._key(ROLLOUT, True, substeps, options, dtype, worlds)
         if key not in self._kernels and key not in self._building:
             self._building[key] = self._workers.submit(self._cubin, key)
 
-    def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool) -> None:
-        """Rollouts and, if asked for, their adjoint, as well as they can be compiled; waits for it."""
-        keys = [self._key(ROLLOUT, adjoint, substeps, options, dtype) for adjoint in (False, True)[: 1 + gradient]]
+    def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool, worlds: int | None) -> None:
+        """Rollouts and, if asked for, their adjoint, as well as possible; waits for it. worlds: how many, None for any number."""
+        numbers = (1, _FEW * self._processors + 1) if worlds is None else (worlds,)
+        ways = (False, True)[: 1 + gradient]
+        keys = {self._key(ROLLOUT, adjoint, substeps, options, dtype, n) for adjoint in ways for n in numbers}
         begun = {key: self._begun(key) for key in keys}  # beside each other
         with build.told(f"compiling steps of {self._engine.model!r}"):
             self._kernels |= {key: self._load(key, process.code()) for key, process in begun.items() if process is not None}
@@ -165,13 +168,18 @@ class CudaEngine:
         else:
             call[name]["data"] = x.data_ptr()
 
-    def _key(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> tuple[Any, ...]:
+    def _key(
+        self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """What tells kernels from each other; the last: whether scratch is outside the memory of threads."""
         # scratch of an adjoint grows with the substeps: a power of two, so that few kernels serve all
         room = 1 << (substeps - 1).bit_length() if adjoint else 1
-        return op, adjoint, room, tuple(options) if options else None, dtype
+        key = op, adjoint, room, tuple(options) if options else None, dtype
+        few = op == ROLLOUT and worlds <= _FEW * self._processors and not self._fixed
+        return *key, few or self._scratch(key) > self._most_local
 
-    def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype) -> Kernel:
-        key = self._key(op, adjoint, substeps, options, dtype)
+    def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
+        key = self._key(op, adjoint, substeps, options, dtype, worlds)
         found = self._kernels.get(key)
         if found is None:
             waiting = self._building.pop(key, None)
@@ -184,7 +192,9 @@ class CudaEngine:
         with torch.cuda.device(self.device):
             module = self._cupy.cuda.function.Module()
             module.load(code)
-            return Kernel(module.get_function("call"), structs.options(self._named(key)), self._scratch(key)[1], better)
+            *_, dtype, outside = key
+            scratch, threads = (self._scratch(key), _TEAM_THREADS[dtype]) if outside else (0, _THREADS)
+            return Kernel(module.get_function("call"), structs.options(self._named(key)), scratch, threads, better)
 
     def _replaced(self, key: tuple[Any, ...], quick: Kernel) -> Kernel:
         """A better kernel in the place of one that was compiled quickly; the quick one where that failed."""
@@ -199,41 +209,39 @@ class CudaEngine:
         numbers = key[3] or _DEFAULTS
         return self._tree.options(list(numbers))
 
-    def _scratch(self, key: tuple[Any, ...]) -> tuple[int, int]:
-        """Bytes that a thread needs on the way, and those of them that are outside its own memory: none or all."""
-        op, adjoint, substeps, numbers, dtype = key
+    def _scratch(self, key: tuple[Any, ...]) -> int:
+        """Bytes that a world needs on the way."""
+        op, adjoint, substeps, numbers, dtype = key[:5]
         needed = self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), dtype == torch.float64)
-        scratch = max(16, -(-needed // 16) * 16)
-        return scratch, 0 if scratch <= self._most_local else scratch
+        return max(16, -(-needed // 16) * 16)
 
-    def _source(self, key: tuple[Any, ...]) -> tuple[str, list[str]]:
-        """The model's header, and definitions."""
-        op, adjoint, _, _, dtype = key
-        named, (scratch, outside) = self._named(key), self._scratch(key)
+    def _source(self, key: tuple[Any, ...], *, quick: bool = False) -> tuple[str, list[str]]:
+        """The model's header, and definitions. quick : for a kernel that is to be compiled quickly."""
+        op, adjoint, _, _, dtype, outside = key
+        named, scratch = self._named(key), self._scratch(key)
         size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
-        # the registers and the memory that rows with fixed places take are the thread's own, too
-        fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed
+        # the registers and the memory that rows with fixed places take are the thread's own, too; unrolled adjoints compile slowly
+        fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed and not (quick and adjoint)
         defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
-        return header, [*defined, f"-DCS_THREADS={_THREADS}"]
+        team, threads = (_TEAM, _TEAM_THREADS[dtype]) if outside else (1, _THREADS)
+        return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}"]
 
     def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, build.Beside | None]:
         """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
         op, adjoint = key[:2]
-        how = *self._source(key), self._arch
         what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
-        job = build.job(*how)
+        job = build.job(*self._source(key), self._arch)
         if op != ROLLOUT or Path(job.path).is_file() or not build.may_be_quick():
             return build.cubin(job, what), None
-        return build.cubin(build.job(*how, quick=True), what), build.Beside(job)
+        return build.cubin(build.job(*self._source(key, quick=True), self._arch, quick=True), what), build.Beside(job)
 
     @cached_property
     def _fixed(self) -> bool:
         return source.fixed_rows(self._tree.counts(), self._tree.tables()) is not None
 
     def _launch(self, kernel: Kernel, call: np.ndarray, worlds: int) -> None:
-        threads, lanes = self._shape(worlds, outside=kernel.scratch > 0)
-        held = threads // _WARP * lanes  # worlds of a block
+        team, held = self._shape(worlds, kernel)
         blocks = -(-worlds // held)
         memory = None
         if kernel.scratch:
@@ -243,18 +251,14 @@ class CudaEngine:
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
         stream = self._cupy.cuda.ExternalStream(torch.cuda.current_stream(self.device).cuda_stream)
         with torch.cuda.device(self.device):
-            kernel.function((blocks,), (threads,), (struct, pointer, np.int32(lanes)), stream=stream)
+            kernel.function((blocks,), (team, held), (struct, pointer), stream=stream)
 
-    def _shape(self, worlds: int, *, outside: bool) -> tuple[int, int]:
-        """Threads of a block, and worlds of a warp. Few worlds: small blocks, so that every multiprocessor has some.
-
-        What a warp's worlds have of their own is interleaved, so that a part of them would take the memory of all; with scratch
-        outside, a few of them wait less for each other.
-        """
-        threads, lanes = _THREADS if worlds >= _THREADS * self._processors else _WARP, _WARP
-        while outside and lanes > _LEAST_LANES and worlds < lanes * self._processors * _BUSY:
-            lanes //= 2
-        return threads, lanes
+    def _shape(self, worlds: int, kernel: Kernel) -> tuple[int, int]:
+        """Threads of a world, and worlds of a block. Few worlds: small blocks, so that every multiprocessor has some."""
+        team, threads = (_TEAM if kernel.scratch else 1), kernel.threads
+        while threads > _WARP and worlds * team < threads * self._processors:
+            threads //= 2
+        return team, threads // team
 
 
 def _allowed(device: torch.device) -> float:
