@@ -221,7 +221,9 @@ def aim(table: Table, what: str, speed: float | None, target: float) -> None:
 def child(what: str, device: str, cache: str | None = None) -> list[float]:
     """The numbers that a fresh process prints; it keeps compiled code in the folder `cache`, or where everybody does."""
     command = [sys.executable, "-m", "bench.cuda", "--device", device, "--child", what]
-    env, root = {**os.environ, **({"COSTATE_CACHE": cache} if cache else {})}, Path(__file__).parents[1]
+    # NVRTC has a cache of its own, which would make an empty one of ours look fast
+    own = {"COSTATE_CACHE": cache, "CUDA_CACHE_DISABLE": "1"} if cache else {}
+    env, root = {**os.environ, **own}, Path(__file__).parents[1]
     done = subprocess.run(command, env=env, cwd=root, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -220,7 +220,7 @@ class CudaEngine:
         op, adjoint, _, _, dtype, outside = key
         named, scratch = self._named(key), self._scratch(key)
         size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
-        # the registers and the memory that rows with fixed places take are the thread's own, too; unrolled adjoints compile slowly
+        # registers and memory that rows with fixed places take are the thread's own, too; and unrolled adjoints compile slowly
         fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed and not (quick and adjoint)
         defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
