@@ -86,6 +86,18 @@ CS_OP void answers_adj(const Tree& t, const int* in_island, const T* A, int k, i
   }
 }
 
+// no adjoint: a part of dense_adj.   the response of v to a unit of each row of block i, on n `dofs`, without equality rows; by one thread of a team
+template <class T> CS_FN void block_responses(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const int* dofs, int n,
+                                              const RowBars<T>& rb) {
+  Span s = span(rw, i);
+  for (int j = 0; j < s.n; j++) {
+    T* x = rb.X + (s.r + j) * t.nv;
+    for (int k = 0; k < n; k++) x[dofs[k]] = T(0);
+    for (int k = 0; k < s.m; k++) x[s.col[k]] += rw.W[s.Y + j * s.s + k];
+    second_half(t, tr, dofs, n, x);
+  }
+}
+
 // no adjoint: a part of constrain_adj.   what A~ is worth to J and H:  J_bar += (A~ + A~^T) X,  H_bar = -sum A~_rs X_r X_s^T, with X the response
 // of v to a unit of each row. Where equality rows answer with impulses Lambda:  J_e_bar += sum A~_rs (Lambda_r X_s^T + Lambda_s X_r^T),
 // R_e_bar += sum A~_rs Lambda_r Lambda_s
@@ -98,30 +110,33 @@ template <class T> CS_WHOLE void dense_adj(const Tree& t, const Trace<T>& tr, co
     island_trees(t, rw, s, in_island, bodies, n, dofs, nd);
     island_rows(rw, s, first, last, r0, m);
     const T* A = rb.A + rw.island_A[s];
-    for (int i = first; i < last; i++)
-      for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
-        for (int j = rw.first_row[i]; j < rw.first_row[i + 1]; j++) rw.delta[j] = j == r ? T(1) : T(0);
-        impulse_response(t, tr, rw, i, i + 1, rw.delta, dofs, nd, rb.X + r * t.nv);
-        for (int e = 0; e < t.ne; e++) rb.Lambda[r * t.ne + e] = rw.eq.y[e];
-      }
+    if (kTeam > 1 && !t.ne) {
+      share(last - first, [&](int i) { block_responses(t, tr, rw, first + i, dofs, nd, rb); });
+    } else {
+      for (int i = first; i < last; i++)
+        for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) {
+          for (int j = rw.first_row[i]; j < rw.first_row[i + 1]; j++) rw.delta[j] = j == r ? T(1) : T(0);
+          impulse_response(t, tr, rw, i, i + 1, rw.delta, dofs, nd, rb.X + r * t.nv);
+          for (int e = 0; e < t.ne; e++) rb.Lambda[r * t.ne + e] = rw.eq.y[e];
+        }
+    }
     for (int i = first; i < last; i++) {
       Span p = span(rw, i);
       for (int v = 0; v < p.n; v++) {
         int k = p.r + v - r0;
         const T* X_k = rb.X + (r0 + k) * t.nv;
         T* J_bar = rb.J + p.J + v * p.m;
-        for (int c = 0; c < p.m; c++) {
+        share(p.m, [&](int c) {
           T to_J = T(0);
           for (int j = 0; j < m; j++) to_J = fma(A[k * m + j] + A[j * m + k], rb.X[(r0 + j) * t.nv + p.col[c]], to_J);
           J_bar[c] += to_J;
-        }
-        for (int c = 0; c < nd; c++) {
-          int d = dofs[c];
+        });
+        share(nd, [&](int c) {
           T to_x = T(0);
-          for (int j = 0; j < m; j++) to_x = fnma(A[j * m + k], rb.X[(r0 + j) * t.nv + d], to_x);
-          x[d] = to_x;
-          diagonal_adj(t, tr, d, to_x * X_k[d], h, rb, bar, th_bar);
-        }
+          for (int j = 0; j < m; j++) to_x = fnma(A[j * m + k], rb.X[(r0 + j) * t.nv + dofs[c]], to_x);
+          x[dofs[c]] = to_x;
+        });
+        for (int c = 0; c < nd; c++) diagonal_adj(t, tr, dofs[c], x[dofs[c]] * X_k[dofs[c]], h, rb, bar, th_bar);
         mass_form_adj(t, tr, x, X_k, bodies, n, rb, bar);
         answers_adj(t, in_island, A, k, m, r0, x, rb);
       }

@@ -301,12 +301,12 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
   const T* A = rw.A + rw.island_A[s];
   T *A_bar = rb.A + rw.island_A[s], *z = rb.z + r0, *lam_bar = rb.lam + r0, zero = T(0), *full = rw.before + r0;
   T inv = select(moved, T(1) / select(moved, alpha, T(1)), zero);
-  for (int k = 0; k < n; k++) z[k] = alpha * lam_bar[k], lam_bar[k] -= z[k];
+  share(n, [&](int k) { z[k] = alpha * lam_bar[k], lam_bar[k] -= z[k]; });
   lu_solve_adj(rw.K + rw.island_A[s], n, z);
-  for (int k = 0; k < n; k++) {
+  share(n, [&](int k) {
     rw.delta[r0 + k] = inv * (after[r0 + k] - rw.lam[r0 + k]);
     full[k] = rw.lam[r0 + k] + rw.delta[r0 + k];
-  }
+  });
   const T *lam = rw.lam + r0, *delta = rw.delta + r0;
   for (int i = first; i < last; i++) {
     int r = rw.first_row[i], k = r - r0;
@@ -315,10 +315,8 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     T f = hold.free, at = zero - f * rw.rho[r] * z[k], damped = sigma * delta[k];
     rb.b[r] += at;
     T y = fma(damped, A[k * n + k], rw.b[r]);
-    for (int j = 0; j < n; j++) {
-      A_bar[k * n + j] = fma(at, full[j], A_bar[k * n + j]);
-      y = fma(A[k * n + j], full[j], y);
-    }
+    for (int j = 0; j < n; j++) y = fma(A[k * n + j], full[j], y);
+    share(n, [&](int j) { A_bar[k * n + j] = fma(at, full[j], A_bar[k * n + j]); });
     A_bar[k * n + k] = fma(at, damped, A_bar[k * n + k]);
     lam_bar[k] = fnma(at * sigma, A[k * n + k], lam_bar[k]);
     rb.rho[r] = fnma(f * z[k], y, rb.rho[r]);
@@ -350,16 +348,16 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
     rb.rho[r + 1] -= fma(rw.y[r + 1], p1 + q1, Ad1 * p1);
     A_bar[(k + 1) * (n + 1)] = fnma(rho * p1, d1, A_bar[(k + 1) * (n + 1)]);
     lam_bar[k + 1] = fma(rho * p1 * sigma, A11, lam_bar[k + 1]);
-    for (int j = 0; j < n; j++) A_bar[(k + 1) * n + j] += fnma(rho * p1, delta[j], y1 * lam[j]);
+    share(n, [&](int j) { A_bar[(k + 1) * n + j] += fnma(rho * p1, delta[j], y1 * lam[j]); });
     rb.block_mu[i] += on * fma(c, delta[k], (c + r_bar) * lam[k]);
     lam_bar[k + 1] += q1, lam_bar[k] = fma(t.size, r_bar, lam_bar[k]);
     if (!two) continue;
     rb.b[r + 2] += y2;
     rb.rho[r + 2] -= fma(rw.y[r + 2], p2 + q2, Ad2 * p2);
-    for (int j = 0; j < n; j++) {
+    share(n, [&](int j) {
       A_bar[(k + 2) * n + j] += fnma(rho * p2, delta[j], y2 * lam[j]);
       lam_bar[j] -= rho * fma(A[(k + 1) * n + j], q1, A[(k + 2) * n + j] * q2);
-    }
+    });
     A_bar[(k + 2) * (n + 1)] = fnma(rho * p2, d2, A_bar[(k + 2) * (n + 1)]);
     lam_bar[k + 2] = q2 + fma(rho * p2 * sigma, A22, lam_bar[k + 2]);
   }

@@ -151,6 +151,9 @@ template <class T> CS_FN void own_rho_adj(const Rows<T>& rw, const RowBars<T>& r
   A_bar[n + 2] += select(A[n + 2] < T(0), -g, g);
 }
 
+// no adjoint: copies.   x of the first three threads of a team
+template <class T> CS_FN Vec3<T> of_three(T x) { return {of_rank(x, 0), of_rank(x, 1), of_rank(x, 2)}; }
+
 // sweep: lanes that are not live keep their lambda. change: largest |d lambda| / rho, m/s.   velocity(s, i, r): y of row r, block i, island s;
 // velocities(s, i, r): of a contact's three rows from r on; moved(i, d): the rows of block i have changed by d[0], ..
 template <class T, class M, class Velocity, class Velocities, class Moved>
@@ -191,15 +194,15 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
   auto moved = took > T(0.5);
   const T* A = rw.A + rw.island_A[s];
   T *A_bar = rb.A + rw.island_A[s], *lam_bar = rb.lam + r0, zero = T(0);
-  for (int k = 0; k < n; k++) now[k] = after[r0 + k];
+  share(n, [&](int k) { now[k] = after[r0 + k]; });
   // y_r = b_r + A_r . now
   auto velocity = [&](int k) { return rw.b[r0 + k] + dense_dot(rw, s, A + k * n, now, n); };
   auto velocity_adj = [&](int k, T y_bar) {
     rb.b[r0 + k] += y_bar;
-    for (int j = 0; j < n; j++) {
+    share(n, [&](int j) {
       A_bar[k * n + j] = fma(y_bar, now[j], A_bar[k * n + j]);
       lam_bar[j] = fma(y_bar, A[k * n + j], lam_bar[j]);
-    }
+    });
   };
   for (int i = last - 1; i >= first; i--) {
     int r = rw.first_row[i], k = r - r0;
@@ -219,7 +222,11 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
     }
     int w = rw.width;
     for (int j = 0; j < w; j++) now[k + j] = before[r + j];
-    Vec3<T> y = {velocity(k), velocity(k + 1), w == 3 ? velocity(k + 2) : zero}, y_bar, own;
+    Vec3<T> y, y_bar, own;
+    if (kTeam > 2 && w == 3)
+      y = of_three(velocity(k + team_rank() % 3));
+    else
+      y = {velocity(k), velocity(k + 1), w == 3 ? velocity(k + 2) : zero};
     Vec3<T> g = {select(moved, lam_bar[k], zero), select(moved, lam_bar[k + 1], zero),
                  select(moved, third(rw, lam_bar + k), zero)};
     const T* B = A + k * (n + 1);
@@ -238,9 +245,6 @@ template <class T> CS_OP void sweep_adj(const Rows<T>& rw, const Options& o, int
     }
   }
 }
-
-// no adjoint: copies.   x of the first three threads of a team
-template <class T> CS_FN Vec3<T> of_three(T x) { return {of_rank(x, 0), of_rank(x, 1), of_rank(x, 2)}; }
 
 // no adjoint: sweep_adj serves both forms.   with the dense matrices
 template <class T, class M> CS_OP void sweep_dense(const Tree& t, const Rows<T>& rw, const Options& o, M live, T& change) {

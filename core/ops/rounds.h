@@ -190,7 +190,7 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
       let_go_adj(rw, rw.took[e], rb);
       continue;
     }
-    for (int r = 0; r < n; r++) rw.lam[r] = before[r];
+    share(n, [&](int r) { rw.lam[r] = before[r]; });
     natural_residual(rw, o);
     for (int s = 0; s < rw.count[2]; s++) {
       int first, last, r0, m;
@@ -201,7 +201,7 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
     }
   }
   rw.count[3] = 0;  // K is another one now
-  for (int r = 0; r < n; r++) rw.lam[r] = rw.history[events * n + r];
+  share(n, [&](int r) { rw.lam[r] = rw.history[events * n + r]; });
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
@@ -230,6 +230,14 @@ template <class T> CS_OP void implicit_bars(const Rows<T>& all, const Options& o
   rw.count[3] = rw.K == all.K;
 }
 
+// no adjoint: a test.   zero where all n numbers are finite, else NaN, or 1
+template <class T> CS_FN T not_finite(const T* x, int n) {
+  T sum = T(0);
+  for (int k = team_rank(); k < n; k += kTeam) sum += x[k] - x[k];
+  if constexpr (kTeam > 1) return T(anyone(!(sum == T(0))));
+  return sum;
+}
+
 // no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered.
 template <class T, class M> CS_WHOLE void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
   int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
@@ -240,19 +248,19 @@ template <class T, class M> CS_WHOLE void exact_bars(const Rows<T>& rw, const Op
     size = max(size, abs(rb.w[r]));
   }
   for (int i = 0; i < rw.count[0]; i++) rb.mu_else[i] = rb.block_mu[i], rb.block_mu[i] = zero;
-  for (int k = 0; k < numbers; k++) rb.A[k] = zero;
+  share(numbers, [&](int k) { rb.A[k] = zero; });
   relax_adj(rw, o, rb);
   for (int r = 0; r < n; r++)
     found = max(found, abs(rb.b[r])), sum += rb.b[r] - rb.b[r] + (rb.lo[r] - rb.lo[r]) + (rb.hi[r] - rb.hi[r]);
   for (int i = 0; i < rw.count[0]; i++) sum += rb.block_mu[i] - rb.block_mu[i];
-  for (int k = 0; k < numbers; k++) sum += rb.A[k] - rb.A[k];
+  sum += not_finite(rb.A, numbers);
   auto keep = exact & (sum == zero) & !(found > T(kWandered<ElementOf<T>>) * size);
   for (int r = 0; r < n; r++) {
     rb.w[r] = select(keep, zero, rb.w_else[r]), rb.b[r] = select(keep, rb.b[r], zero);
     rb.lo[r] = select(keep, rb.lo[r], rb.lo_else[r]), rb.hi[r] = select(keep, rb.hi[r], rb.hi_else[r]);
   }
   for (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = select(keep, rb.block_mu[i], rb.mu_else[i]);
-  for (int k = 0; k < numbers; k++) rb.A[k] = select(keep, rb.A[k], zero);
+  share(numbers, [&](int k) { rb.A[k] = select(keep, rb.A[k], zero); });
 }
 
 // no adjoint: a part of solver_adj.   A~ = A_bar + w lambda^T, whose diagonal is R's, too
@@ -261,8 +269,7 @@ template <class T> CS_WHOLE void softness_bars(const Rows<T>& rw, const RowBars<
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
     T* A = rb.A + rw.island_A[s];
-    for (int k = 0; k < m; k++)
-      for (int j = 0; j < m; j++) A[k * m + j] = fnma(rb.b[r0 + k], rw.lam[r0 + j], A[k * m + j]);
+    for (int k = 0; k < m; k++) share(m, [&](int j) { A[k * m + j] = fnma(rb.b[r0 + k], rw.lam[r0 + j], A[k * m + j]); });
     for (int k = 0; k < m; k++) rb.R[r0 + k] += A[k * (m + 1)];
   }
 }
