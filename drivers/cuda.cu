@@ -7,7 +7,7 @@
 //                 0: in `scratch`, for models that need more than a thread has. Then fewer threads than worlds may run
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
 //   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
-// A block is CS_TEAM threads wide and as many worlds high: worlds of one warp wait for each other wherever they differ
+// A block is CS_TEAM threads wide and has a world in every row: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
 #include "rollout_kernel.h"
 

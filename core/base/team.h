@@ -57,7 +57,7 @@ template <class F> CS_FN void share(int n, const F& f) {
     for (int k = 0; k < n; k++) f(k);
   } else {
     team_wait();
-    CS_SHORT(int k = team_rank(); k < n; k += kTeam) f(k);
+    CS_SHORT (int k = team_rank(); k < n; k += kTeam) f(k);
     team_wait();
   }
 }

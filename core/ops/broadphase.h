@@ -168,7 +168,7 @@ template <class T> CS_OP void near_pairs(const Tree& t, const Params<T>& th, con
   if constexpr (lanes<T> == 1)
     if (t.large && t.np > kFewPairs) return sweep_and_prune(t, rw);
   int found = 0;
-  CS_SHORT(int first = 0; first < t.np; first += kTeam) {
+  CS_SHORT (int first = 0; first < t.np; first += kTeam) {
     int p = first + team_rank(), bits = kTeam == 1 || p < t.np ? near_lanes(t, rw, p) : 0, before;
     int more = how_many(bits != 0, before), at = found + before;
     if (bits && at < t.max_near) rw.near[at] = p, rw.near_bits[at] = bits;

@@ -189,7 +189,7 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
 #ifdef CS_FIXED_ROWS
   int at = FixedRows::common_adr[i * (i + 1) / 2 + j], m = FixedRows::common_adr[i * (i + 1) / 2 + j + 1] - at;
   const int *in_a = FixedRows::common_a + at, *in_b = FixedRows::common_b + at;
-#elif CS_TEAM > 1
+#elif CS_TEAM > 1 && defined(CS_MODEL)
   int in_a[Tree::nv + Tree::ne], in_b[Tree::nv + Tree::ne], m = common(a, b, in_a, in_b);  // every thread has another pair
 #else
   int *in_a = rw.mark, *in_b = rw.mark + n_halves(t), m = common(a, b, in_a, in_b);

@@ -53,13 +53,13 @@ template <class T> CS_FN void pivots_together(T* K, int n, const int* rows, int 
   U0[r0] = d0;
   if (two) U1[r0] = a10, U1[r1] = d1;
   if (three) U1[r2] = a12, U2[r0] = a20, U2[r1] = a21, U2[r2] = d2;
-  CS_SHORT(int j = r0 + 1 + team_rank(); two && j < n; j += kTeam) {
+  CS_SHORT (int j = r0 + 1 + team_rank(); two && j < n; j += kTeam) {
     if (j == r1 || j == r2) continue;
     T u0 = U0[j], u1 = fnma(a10, u0, U1[j]);
     U1[j] = u1;
     if (three) U2[j] = fnma(j < r1 ? T(0) : a21, u1, fnma(a20, u0, U2[j]));
   }
-  CS_SHORT(int k = 3 + team_rank(); k < left; k += kTeam) {
+  CS_SHORT (int k = 3 + team_rank(); k < left; k += kTeam) {
     T* row = K + rows[k] * n;
     T m0 = row[r0] * d0, m1 = fnma(m0, a01, row[r1]) * d1, m2 = fnma(m1, a12, fnma(m0, a02, row[r2])) * d2;
     row[r0] = m0, row[r1] = m1, row[r2] = m2;
@@ -73,10 +73,10 @@ template <class T> CS_FN void eliminate_together(T* K, int n, const int* rows, i
   constexpr int across = kTeam < 8 ? kTeam : 8, down = kTeam / across, strip = 4;
   int r0 = rows[0], r1 = rows[1], r2 = rows[2], from = r0 + 1 + team_rank() % across;
   const T *U0 = K + r0 * n, *U1 = K + r1 * n, *U2 = K + r2 * n;
-  CS_SHORT(int k = 3 + team_rank() / across; k < left; k += 2 * down) {
+  CS_SHORT (int k = 3 + team_rank() / across; k < left; k += 2 * down) {
     T *a = K + rows[k] * n, *b = k + down < left ? K + rows[k + down] * n : a;
     T a0 = a[r0], a1 = a[r1], a2 = a[r2], b0 = b[r0], b1 = b[r1], b2 = b[r2];
-    CS_SHORT(int j = from; j < n; j += strip * across) {
+    CS_SHORT (int j = from; j < n; j += strip * across) {
       T x[strip], y[strip];
       CS_STRIP (int v = 0; v < strip; v++) {
         int c = j + v * across;
@@ -95,7 +95,7 @@ template <class T> CS_FN void eliminate_together(T* K, int n, const int* rows, i
 
 // no adjoint: a factorisation.   by the threads of a team. `rows` are those that are not the identity's, in order: the others neither change nor are changed
 template <class T> CS_APART void factor_together(T* K, int n, const int* rows, int count) {
-  CS_SHORT(int k = 0; k < count; k += 3) {
+  CS_SHORT (int k = 0; k < count; k += 3) {
     pivots_together(K, n, rows + k, count - k);
     if (count - k > 3) eliminate_together(K, n, rows + k, count - k);
   }

@@ -185,40 +185,35 @@ template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n,
   rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
 }
 
-// no adjoint: a part of natural_slope.   the rows of block i
+// no adjoint: a part of natural_slope.   the rows of block i, and then what their diagonal has besides
 template <class T>
 CS_FN void slope_rows(const Rows<T>& rw, int i, int r0, int n, const T* A, T* K, const BlockSlope<T>& x, T sigma) {
   int r = rw.first_row[i], k = r - r0;
+  bool contact = rw.kind[i] == kContactRows, three = contact && rw.width == 3;
   const Hold<T>& at = x.at;
-  T scale = at.free * rw.rho[r], one = T(1);
-  bool together = kTeam > 1 && rw.kind[i] == kContactRows && rw.width == 3;  // its three rows in one loop
-  if (!together) set_rows(K + k * n, n, [&](int j) { return scale * A[k * n + j]; });
-  auto own = [&]() { K[k * n + k] += fma(sigma * scale, A[k * n + k], one - at.free); };
-  if (!together) own();
+  const Slide<T>& z = x.z;
+  T scale = at.free * rw.rho[r], one = T(1), rho = three ? rw.rho[r + 1] : T(0);
+  T xx = three ? rho * z.c.Pxx : T(0), xy = three ? rho * z.c.Pxy : T(0), yy = three ? rho * z.c.Pyy : T(0);
+  const T *A0 = A + k * n, *A1 = A0 + n, *A2 = A1 + n;
+  T *K0 = K + k * n, *K1 = K0 + n, *K2 = K1 + n;
+  if (kTeam > 1 && three) {
+    share(n, [&](int j) {
+      T a0 = A0[j], a1 = A1[j], a2 = A2[j];
+      K0[j] = scale * a0, K1[j] = fma(xx, a1, xy * a2), K2[j] = fma(xy, a1, yy * a2);
+    });
+  } else {
+    set_rows(K0, n, [&](int j) { return scale * A0[j]; });
+    if (three) set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
+    if (three) set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
+  }
+  K0[k] += fma(sigma * scale, A0[k], one - at.free);
   rw.delta[r] = rw.lam[r] - at.x;
   if (rw.kind[i] == kTurnRow) {
     int over = rw.first_row[rw.over[i]];
-    K[k * n + over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
+    K0[over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
   }
-  if (rw.kind[i] != kContactRows) return;
-  const Slide<T>& z = x.z;
-  if (rw.width == 2) {
-    flat_slope(rw, r, k, n, A, K, z, sigma);
-    return;
-  }
-  T xx = rw.rho[r + 1] * z.c.Pxx, xy = rw.rho[r + 1] * z.c.Pxy, yy = rw.rho[r + 1] * z.c.Pyy;
-  const T *A1 = A + (k + 1) * n, *A2 = A1 + n;
-  T *K1 = K + (k + 1) * n, *K2 = K1 + n;
-  if (together) {
-    share(n, [&](int j) {
-      T a0 = A[k * n + j], a1 = A1[j], a2 = A2[j];
-      K[k * n + j] = scale * a0, K1[j] = fma(xx, a1, xy * a2), K2[j] = fma(xy, a1, yy * a2);
-    });
-    own();
-  } else {
-    set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
-    set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
-  }
+  if (contact && !three) flat_slope(rw, r, k, n, A, K, z, sigma);
+  if (!three) return;
   K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
   T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
   K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
@@ -239,7 +234,7 @@ template <class T> CS_FN void mark_active(const Rows<T>& rw, int i, const BlockS
 // no adjoint: integers.   their numbers in place of the marks of n rows; returns how many there are
 CS_FN int active_rows(int* mark, int n) {
   int found = 0;
-  CS_SHORT(int first = 0; first < n; first += kTeam) {
+  CS_SHORT (int first = 0; first < n; first += kTeam) {
     int k = first + team_rank(), before;
     bool active = k < n && mark[k];
     int more = how_many(active, before);

@@ -21,7 +21,8 @@ def test_every_header_is_included():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc, the CUDA compiler")
-def test_core_compiles_as_device_code(tmp_path):
-    command = [*COMMAND, SOURCE, "-o", tmp_path / "compile.o"]
+@pytest.mark.parametrize("team", [1, 32])
+def test_core_compiles_as_device_code(team, tmp_path):
+    command = [*COMMAND, f"-DCS_TEAM={team}", SOURCE, "-o", tmp_path / "compile.o"]
     run = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S)
     assert run.returncode == 0, f"nvcc failed with status {run.returncode}:\n{run.stdout}"

@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
 STEPS, COUNT = 12, 5
 FAST, FAST_TEAM = ("arm", "quadruped", "loop", "planar"), ("ant", "loop")  # the others run with --slow
-FIXED = ("arm", "quadruped", "quadruped, exact")  # rows with places of their own
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 
@@ -33,7 +32,7 @@ class OnCpu(gpu.CudaEngine):
 
     def __init__(self, model: cs.Model, folder: Path, team: int = 1) -> None:
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
-        self._kernels, self._building, self._processors = {}, {}, COUNT if team > 1 else 0
+        self._kernels, self._building, self._processors, self._most_local = {}, {}, 0, 1 << 62 if team == 1 else 0
         self._team = [f"-DCS_TEAM={team}", f'-DCS_TEAM_ON_CPU="{ROOT}/tests/cuda/team_on_cpu.h"'] if team > 1 else []
 
     def _cubin(self, key):
@@ -59,9 +58,9 @@ class OnCpu(gpu.CudaEngine):
 
 
 def cases():
-    """Every world, by one thread and, where few worlds have kernels of their own, by a team."""
-    for team, fast, names in ((1, FAST, WORLDS), (4, FAST_TEAM, WORLDS.keys() - FIXED)):
-        for name in sorted(names):
+    """Every world, by one thread and by a team, whose scratch is outside."""
+    for team, fast in ((1, FAST), (4, FAST_TEAM)):
+        for name in WORLDS:
             yield pytest.param(name, team, id=f"{name}, {team}", marks=() if name in fast else pytest.mark.slow)
 
 
@@ -95,11 +94,12 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
             torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-10, atol=1e-10 * float(np.abs(y).max()))
 
 
+@pytest.mark.parametrize("team", [1, 4])
 @pytest.mark.parametrize("op", [Op.POSES, pytest.param(Op.MASS_MATRIX, marks=pytest.mark.slow), Op.PREPARE])
-def test_functions_of_an_instant(op, tmp_path):
+def test_functions_of_an_instant(op, team, tmp_path):
     world = WORLDS["arm"]
     model = world.build()
-    kernels = OnCpu(model, tmp_path)
+    kernels = OnCpu(model, tmp_path, team)
     q, v, _ = world.inputs(model, COUNT, 1)
     theta = model.params().flat().unsqueeze(0)
     inputs = {Op.POSES: (q, v, theta), Op.MASS_MATRIX: (q, theta), Op.PREPARE: (theta,)}[op]
@@ -107,6 +107,20 @@ def test_functions_of_an_instant(op, tmp_path):
     ours, theirs = ([torch.empty(worlds, n, dtype=q.dtype) for n in model.engine.outputs[op]] for _ in range(2))
     kernels.op(op, worlds, inputs, ours, None)
     model.engine.tree.op(op, worlds, [x.numpy() for x in inputs], [x.numpy() for x in theirs], None)
+    assert all(torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("team", [1, 4])
+def test_linearisation(team, tmp_path):
+    world = WORLDS["loop"]
+    model = world.build()
+    sim, kernels = world.simulator(model), OnCpu(model, tmp_path, team)
+    q, v, u = world.inputs(model, COUNT, 1)
+    inputs, _ = sim.gather(cs.State(q, v), u[0], None, None, None)
+    ours, theirs = ([torch.empty(COUNT, n, dtype=q.dtype) for n in model.engine.outputs[Op.LINEARIZE]] for _ in range(2))
+    kernels.op(Op.LINEARIZE, COUNT, inputs, ours, sim.options)
+    arrays = [None if x is None else x.numpy() for x in inputs]
+    model.engine.tree.op(Op.LINEARIZE, COUNT, arrays, [x.numpy() for x in theirs], sim.options)
     assert all(torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
 
 
