@@ -17,13 +17,15 @@
 
 #ifdef __CUDACC__
 #define CS_FN __host__ __device__ __forceinline__  // small algebra, always inlined
-#ifdef CS_INLINE                                   // measured on a quadruped: adjoints gain a quarter, steps lose a third
-#define CS_OP __host__ __device__ __forceinline__  // a whole op
+#if defined(CS_QUICK)                              // to be compiled quickly: every op once, however often it is called
+#define CS_OP __host__ __device__ __noinline__     // a whole op
+#elif defined(CS_INLINE)                           // measured on a quadruped: adjoints gain a quarter, steps lose a third
+#define CS_OP __host__ __device__ __forceinline__
 #else
 #define CS_OP __host__ __device__ inline
 #endif
 // CS_WHOLE: a part of the kernel, which knows at compile time where all arrays are; a call would have to be told, in memory
-#if defined(CS_MODEL) && !CS_IMPACTS
+#if defined(CS_MODEL) && !CS_IMPACTS && !defined(CS_QUICK)
 #define CS_WHOLE __host__ __device__ __forceinline__
 #else
 #define CS_WHOLE CS_OP

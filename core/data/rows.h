@@ -52,8 +52,11 @@ template <class T> struct Rows : Layout {
   // slots and blocks: see Layout
   int *over, *axis;      // [blocks] of a row against turning its contact's block, and its axis               by slots
   int *reach_n, *reach;  // [blocks], [blocks, n_item] items whose equality rows are among the columns        by slots
-  int* mark;             // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
-  int *used, *limited;   // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
+  // of K as teams have it (ops/lu_together.h)
+  int *cols, *n_cols;                     // [rows], [islands] columns; how many
+  int *active, *active_block, *n_active;  // [rows], [rows], [islands] rows: their columns, their blocks; how many
+  int* mark;                              // [2 nv + 2 nb + n_item + 2 ne + 3 blocks] scratch
+  int *used, *limited;  // [max_cand], [n_limit] lanes that have rows for it, as bits                       by slots
   // rows
   T* valid;           // [blocks] 1 where the lane has an item                           by rows
   Vec3<T>*x_a, *x_b;  // [blocks] contact point from the origins of both trees           by rows
@@ -189,6 +192,8 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   layout_map(t, slots, nb, list, r, m);
   r.over = m.template take<int>(t.turns ? nb : 0), r.axis = m.template take<int>(t.turns ? nb : 0);
   r.reach_n = m.template take<int>(nb), r.reach = m.template take<int>(nb * t.n_item);
+  r.cols = m.template take<int>(n), r.n_cols = m.template take<int>(nb);
+  r.active = m.template take<int>(n), r.active_block = m.template take<int>(n), r.n_active = m.template take<int>(nb);
   r.mark = m.template take<int>(2 * n_halves(t) + 2 * t.nb + t.n_item + 3 * nb);
   r.valid = m.template take<T>(nb), r.x_a = m.template take<Vec3<T>>(nb), r.x_b = m.template take<Vec3<T>>(nb);
   r.C = m.template take<Mat3<T>>(nb), r.block_mu = m.template take<T>(nb), r.t_gap = m.template take<T>(nb);

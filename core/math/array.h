@@ -6,6 +6,11 @@
 
 CS_BEGIN
 
+// A number that is known when this is compiled
+template <int N> struct Size {
+  static constexpr int n = N;
+};
+
 // no adjoint: see above.   N of them, from the k-th on
 template <int N, class T, class Place, class F> CS_FN void set_some(T* y, int k, const Place& place, const F& f) {
   T x[N];

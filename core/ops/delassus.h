@@ -157,11 +157,6 @@ template <class T> CS_FN void block_rho(const Rows<T>& rw, int i, T* A, int stri
   rw.B_inv[i] = inverse(Sym3<T>{a0[0], a1[1], a2[2], a1[0], a2[0], a2[1]});
 }
 
-// A number of rows that is known when this is compiled
-template <int N> struct Size {
-  static constexpr int n = N;
-};
-
 // no adjoint: see above.   Y_i . W_j of two blocks, NI x NJ numbers at once, over m columns that both have; to A, and mirrored to `across`. own: of one block
 template <int NI, int NJ, class T> CS_OP void block_product(const Rows<T>& rw, const Span& a, const Span& b, const int* in_a,
                                                             const int* in_b, int m, T* A, T* across, bool own, int n) {

@@ -1,7 +1,7 @@
 // lu: K = L U of the rows of an island, and K^-1 x.
 //
 // Without pivoting: the free part of K is a scaled positive definite matrix (a vanishing pivot is kept from being zero). Every number is the result of the same
-// operations in the same order however many are computed at once, and by however many threads.
+// operations in the same order however many are computed at once, and by however many threads (ops/lu_together.h).
 #pragma once
 #include "../math/array.h"
 
@@ -33,72 +33,6 @@ template <class T> CS_OP void lu_factor(T* K, int n) {
 template <class T> CS_FN T pivot(T p) {
   T least = T(ElementOf<T>(kLeastPivot));
   return T(1) / select(abs(p) < least, least, p);
-}
-
-// no adjoint: a part of factor_together.   three rows, of which every thread has the nine numbers on the diagonal: what is behind these in the rows, and what
-// the rows below take of them
-template <class T> CS_FN void pivots_together(T* K, int n, const int* rows, int left) {
-  bool two = left > 1, three = left > 2;
-  int r0 = rows[0], r1 = two ? rows[1] : n, r2 = three ? rows[2] : n;
-  T *U0 = K + r0 * n, *U1 = K + r1 * n, *U2 = K + r2 * n;
-  T a00 = U0[r0], a01 = T(0), a02 = T(0), a10 = T(0), a11 = T(1), a12 = T(0), a20 = T(0), a21 = T(0), a22 = T(1);
-  if (two) a01 = U0[r1], a10 = U1[r0], a11 = U1[r1];
-  if (three) a02 = U0[r2], a12 = U1[r2], a20 = U2[r0], a21 = U2[r1], a22 = U2[r2];
-  T d0 = pivot(a00);
-  a10 *= d0, a11 = fnma(a10, a01, a11), a12 = fnma(a10, a02, a12);
-  T d1 = pivot(a11);
-  a20 *= d0, a21 = fnma(a20, a01, a21) * d1, a22 = fnma(a21, a12, fnma(a20, a02, a22));
-  T d2 = pivot(a22);
-  team_wait();
-  U0[r0] = d0;
-  if (two) U1[r0] = a10, U1[r1] = d1;
-  if (three) U1[r2] = a12, U2[r0] = a20, U2[r1] = a21, U2[r2] = d2;
-  CS_SHORT (int j = r0 + 1 + team_rank(); two && j < n; j += kTeam) {
-    if (j == r1 || j == r2) continue;
-    T u0 = U0[j], u1 = fnma(a10, u0, U1[j]);
-    U1[j] = u1;
-    if (three) U2[j] = fnma(j < r1 ? T(0) : a21, u1, fnma(a20, u0, U2[j]));
-  }
-  CS_SHORT (int k = 3 + team_rank(); k < left; k += kTeam) {
-    T* row = K + rows[k] * n;
-    T m0 = row[r0] * d0, m1 = fnma(m0, a01, row[r1]) * d1, m2 = fnma(m1, a12, fnma(m0, a02, row[r2])) * d2;
-    row[r0] = m0, row[r1] = m1, row[r2] = m2;
-  }
-  team_wait();
-}
-
-// no adjoint: a part of factor_together.   the rows below three of them, less what these do to them. Threads beside each other take eight columns, and then the next
-// ones; all that two rows need is read before any of it is written
-template <class T> CS_FN void eliminate_together(T* K, int n, const int* rows, int left) {
-  constexpr int across = kTeam < 8 ? kTeam : 8, down = kTeam / across, strip = 4;
-  int r0 = rows[0], r1 = rows[1], r2 = rows[2], from = r0 + 1 + team_rank() % across;
-  const T *U0 = K + r0 * n, *U1 = K + r1 * n, *U2 = K + r2 * n;
-  CS_SHORT (int k = 3 + team_rank() / across; k < left; k += 2 * down) {
-    T *a = K + rows[k] * n, *b = k + down < left ? K + rows[k + down] * n : a;
-    T a0 = a[r0], a1 = a[r1], a2 = a[r2], b0 = b[r0], b1 = b[r1], b2 = b[r2];
-    CS_SHORT (int j = from; j < n; j += strip * across) {
-      T x[strip], y[strip];
-      CS_STRIP (int v = 0; v < strip; v++) {
-        int c = j + v * across;
-        if (c >= n) continue;
-        T u0 = U0[c], u1 = c < r1 ? T(0) : U1[c], u2 = c < r2 ? T(0) : U2[c];
-        x[v] = fnma(a2, u2, fnma(a1, u1, fnma(a0, u0, a[c]))), y[v] = fnma(b2, u2, fnma(b1, u1, fnma(b0, u0, b[c])));
-      }
-      CS_STRIP (int v = 0; v < strip; v++) {
-        int c = j + v * across;
-        if (c < n && c != r1 && c != r2) a[c] = x[v], b[c] = y[v];
-      }
-    }
-  }
-  team_wait();
-}
-
-// no adjoint: a factorisation.   by the threads of a team. `rows` are those that are not the identity's, in order: the others neither change nor are changed
-template <class T> CS_APART void factor_together(T* K, int n, const int* rows, int count) {
-  CS_SHORT (int k = 0; k < count; k += 3) {
-    pivots_together(K, n, rows + k, count - k);
-    if (count - k > 3) eliminate_together(K, n, rows + k, count - k);
-  }
 }
 
 // no adjoint: a factorisation.   K = L U in place, U's diagonal inverted. Three rows are eliminated at a time, mostly those of a contact: every number is read

@@ -4,8 +4,7 @@
 // One Newton step solves the rows that are off their bounds directly. Where that does not help, a part of it may, or one that is damped as
 // Levenberg and Marquardt do it: K of A + sigma diag(A), with which rows that contradict each other do not run away.
 #pragma once
-#include "lu.h"
-#include "relax.h"
+#include "slope.h"
 
 CS_BEGIN
 
@@ -115,172 +114,13 @@ template <class T> CS_OP void let_go_adj(const Rows<T>& rw, T which, const RowBa
     for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++) rb.lam[r] = select(which == T(i + 1), T(0), rb.lam[r]);
 }
 
-// A contact's tangents at lambda: the cone's slope, and what its size is worth
-template <class T> struct Slide {
-  Cone<T> c;
-  T size;  // d r / d lambda_n
-};
-// no adjoint: returns derivatives.   A contact at the rim of its cone that slips more slowly than the tolerance counts as sticking: sweeps leave
-// such ones behind where sticking contacts are redundant
-template <class T> CS_FN Slide<T> slide(const Rows<T>& rw, const Options& o, int i) {
-  int r = rw.first_row[i];
-  T n = rw.lam[r], rho = rw.rho[r + 1], one = T(1), zero = T(0);
-  T p = fnma(rho, rw.y[r + 1], rw.lam[r + 1]), q = fnma(rho, third(rw, rw.y + r), third(rw, rw.lam + r));
-  T size = rw.block_mu[i] * max(n, zero);
-  Cone<T> c = cone_slope(o, p, q, size);
-  T dp = p - c.x, dq = q - c.y, slip = rho * T(ElementOf<T>(o.tolerance));
-  auto still = (size > zero) & !(fma(dp, dp, dq * dq) > slip * slip);
-  c = {select(still, p, c.x),     select(still, q, c.y),     select(still, one, c.Pxx), select(still, zero, c.Pxy),
-       select(still, one, c.Pyy), select(still, zero, c.cx), select(still, zero, c.cy), select(still, zero, c.outside)};
-  return {c, select(n > zero, rw.block_mu[i], zero)};
-}
-
-// Where the first row of a block is: off its bounds, or at one of them
-template <class T> struct Hold {
-  T free, x;    // 1 where it is off them; its projection
-  T low, high;  // 1 where it is at this one
-};
-// no adjoint: returns derivatives
-template <class T> CS_FN Hold<T> row_hold(const Rows<T>& rw, int i) {
-  int r = rw.first_row[i];
-  T x = fnma(rw.rho[r], rw.y[r], rw.lam[r]), one = T(1), zero = T(0), lo, hi;
-  row_bounds(rw, i, rw.lam, lo, hi);
-  auto free = (x > lo) & (x < hi);
-  auto high = x > hi - (hi - lo) * T(0.5);
-  return {select(free, one, zero), min(max(x, lo), hi), select(free | high, zero, one), select(high & !free, one, zero)};
-}
-
-// Both of a block
-template <class T> struct BlockSlope {
-  Hold<T> at;
-  Slide<T> z;  // of contacts
-};
-// no adjoint: returns derivatives
-template <class T> CS_FN BlockSlope<T> block_slope(const Rows<T>& rw, const Options& o, int i) {
-  BlockSlope<T> x;
-  x.at = row_hold(rw, i);
-  if (rw.kind[i] == kContactRows) x.z = slide(rw, o, i);
-  return x;
-}
-// no adjoint: copies.   that of the k-th thread
-template <class T> CS_FN BlockSlope<T> of_rank(const BlockSlope<T>& x, int k, bool contact) {
-  if constexpr (kTeam == 1) return x;
-  BlockSlope<T> y;
-  y.at = {of_rank(x.at.free, k), of_rank(x.at.x, k), of_rank(x.at.low, k), of_rank(x.at.high, k)};
-  if (!contact) return y;
-  const Cone<T>& c = x.z.c;
-  y.z = {{of_rank(c.x, k), of_rank(c.y, k), of_rank(c.Pxx, k), of_rank(c.Pxy, k), of_rank(c.Pyy, k), of_rank(c.cx, k),
-          of_rank(c.cy, k), of_rank(c.outside, k)},
-         of_rank(x.z.size, k)};
-  return y;
-}
-
-// no adjoint: a part of natural_slope.   the tangent of a planar contact: row k + 1 of K
-template <class T> CS_FN void flat_slope(const Rows<T>& rw, int r, int k, int n, const T* A, T* K, const Slide<T>& z, T sigma) {
-  const T* A1 = A + (k + 1) * n;
-  T *K1 = K + (k + 1) * n, scale = rw.rho[r + 1] * z.c.Pxx;
-  set_rows(K1, n, [&](int j) { return scale * A1[j]; });
-  K1[k] -= z.c.cx * z.size;
-  K1[k + 1] += fma(sigma * scale, A1[k + 1], T(1) - z.c.Pxx);
-  rw.delta[r + 1] = rw.lam[r + 1] - z.c.x;
-}
-
-// no adjoint: a part of natural_slope.   the rows of block i, and then what their diagonal has besides
-template <class T>
-CS_FN void slope_rows(const Rows<T>& rw, int i, int r0, int n, const T* A, T* K, const BlockSlope<T>& x, T sigma) {
-  int r = rw.first_row[i], k = r - r0;
-  bool contact = rw.kind[i] == kContactRows, three = contact && rw.width == 3;
-  const Hold<T>& at = x.at;
-  const Slide<T>& z = x.z;
-  T scale = at.free * rw.rho[r], one = T(1), rho = three ? rw.rho[r + 1] : T(0);
-  T xx = three ? rho * z.c.Pxx : T(0), xy = three ? rho * z.c.Pxy : T(0), yy = three ? rho * z.c.Pyy : T(0);
-  const T *A0 = A + k * n, *A1 = A0 + n, *A2 = A1 + n;
-  T *K0 = K + k * n, *K1 = K0 + n, *K2 = K1 + n;
-  if (kTeam > 1 && three) {
-    share(n, [&](int j) {
-      T a0 = A0[j], a1 = A1[j], a2 = A2[j];
-      K0[j] = scale * a0, K1[j] = fma(xx, a1, xy * a2), K2[j] = fma(xy, a1, yy * a2);
-    });
-  } else {
-    set_rows(K0, n, [&](int j) { return scale * A0[j]; });
-    if (three) set_rows(K1, n, [&](int j) { return fma(xx, A1[j], xy * A2[j]); });
-    if (three) set_rows(K2, n, [&](int j) { return fma(xy, A1[j], yy * A2[j]); });
-  }
-  K0[k] += fma(sigma * scale, A0[k], one - at.free);
-  rw.delta[r] = rw.lam[r] - at.x;
-  if (rw.kind[i] == kTurnRow) {
-    int over = rw.first_row[rw.over[i]];
-    K0[over - r0] -= select(rw.lam[over] > T(0), rw.block_mu[i] * (at.high - at.low), T(0));
-  }
-  if (contact && !three) flat_slope(rw, r, k, n, A, K, z, sigma);
-  if (!three) return;
-  K1[k] -= z.c.cx * z.size, K2[k] -= z.c.cy * z.size;
-  T s1 = sigma * A1[k + 1], s2 = sigma * A2[k + 2];
-  K1[k + 1] = fma(xx, s1, K1[k + 1]), K1[k + 2] = fma(xy, s2, K1[k + 2]);
-  K2[k + 1] = fma(xy, s1, K2[k + 1]), K2[k + 2] = fma(yy, s2, K2[k + 2]);
-  K1[k + 1] += one - z.c.Pxx, K1[k + 2] -= z.c.Pxy, K2[k + 1] -= z.c.Pxy, K2[k + 2] += one - z.c.Pyy;
-  rw.delta[r + 1] = rw.lam[r + 1] - z.c.x, rw.delta[r + 2] = rw.lam[r + 2] - z.c.y;
-}
-
-// no adjoint: integers.   which rows of a block are not the identity's
-template <class T> CS_FN void mark_active(const Rows<T>& rw, int i, const BlockSlope<T>& x) {
-  int r = rw.first_row[i];
-  rw.mark[r] = any(x.at.free > T(0)) || rw.kind[i] == kTurnRow;
-  if (rw.kind[i] != kContactRows) return;
-  const Cone<T>& c = x.z.c;
-  rw.mark[r + 1] = any(!((c.Pxx == T(0)) & (c.Pxy == T(0)) & (c.cx * x.z.size == T(0))));
-  if (rw.width == 3) rw.mark[r + 2] = any(!((c.Pyy == T(0)) & (c.Pxy == T(0)) & (c.cy * x.z.size == T(0))));
-}
-// no adjoint: integers.   their numbers in place of the marks of n rows; returns how many there are
-CS_FN int active_rows(int* mark, int n) {
-  int found = 0;
-  CS_SHORT (int first = 0; first < n; first += kTeam) {
-    int k = first + team_rank(), before;
-    bool active = k < n && mark[k];
-    int more = how_many(active, before);
-    if (active) mark[found + before] = k;
-    found += more;
-    team_wait();
-  }
-  return found;
-}
-
-// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A); F into rw.delta. Every thread of a team finds what one block
-// needs, and which of its rows are active; then they fill the rows of these blocks together
-template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s, T sigma) {
-  int first, last, r0, n;
-  island_rows(rw, s, first, last, r0, n);
-  CS_FOR (int i = first; i < last; i += kTeam) {
-    BlockSlope<T> own;
-    if (kTeam == 1 || i + team_rank() < last) own = block_slope(rw, o, i + team_rank());
-    if (kTeam > 1 && i + team_rank() < last) mark_active(rw, i + team_rank(), own);
-    for (int k = 0; k < kTeam && i + k < last; k++)
-      slope_rows(rw, i + k, r0, n, rw.A + rw.island_A[s], rw.K + rw.island_A[s], of_rank(own, k, rw.kind[i + k] == kContactRows),
-                 sigma);
-  }
-}
-
-// no adjoint: a factorisation.   K of island s, right after natural_slope
-template <class T> CS_FN void factor_slope(const Rows<T>& rw, int s) {
-  int first, last, r0, n;
-  island_rows(rw, s, first, last, r0, n);
-  T* K = rw.K + rw.island_A[s];
-  if constexpr (kTeam > 1) {
-    int* active = rw.mark + r0;
-    factor_together(K, n, active, active_rows(active, n));
-  } else {
-    lu_factor(K, n);
-  }
-}
-
 // newton: rw.delta = -K^-1 F at rw.lam, rw.y
 template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigma) {
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
-    natural_slope(rw, o, s, sigma);
-    factor_slope(rw, s);
+    natural_slope(rw, o, s, sigma, false);
     island_rows(rw, s, first, last, r0, n);
-    lu_solve(rw.K + rw.island_A[s], n, rw.delta + r0);
+    slope_solve(rw, s, rw.delta + r0);
     T* delta = rw.delta + r0;
     set_rows(delta, n, [&](int k) { return -delta[k]; });
   }
@@ -297,7 +137,7 @@ CS_OP void newton_adj(const Rows<T>& rw, const Options& o, int s, const T* after
   T *A_bar = rb.A + rw.island_A[s], *z = rb.z + r0, *lam_bar = rb.lam + r0, zero = T(0), *full = rw.before + r0;
   T inv = select(moved, T(1) / select(moved, alpha, T(1)), zero);
   share(n, [&](int k) { z[k] = alpha * lam_bar[k], lam_bar[k] -= z[k]; });
-  lu_solve_adj(rw.K + rw.island_A[s], n, z);
+  slope_solve_adj(rw, s, z);
   share(n, [&](int k) {
     rw.delta[r0 + k] = inv * (after[r0 + k] - rw.lam[r0 + k]);
     full[k] = rw.lam[r0 + k] + rw.delta[r0 + k];
@@ -363,7 +203,7 @@ template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, i
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
   T *z = rb.z, zero = T(0);
-  lu_solve_adj(rw.K + rw.island_A[s], n, z + r0);
+  slope_solve_adj(rw, s, z + r0);
   CS_FOR (int i = first; i < last; i++) {
     int r = rw.first_row[i];
     Hold<T> at = row_hold(rw, i);

@@ -196,7 +196,6 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
       int first, last, r0, m;
       island_rows(rw, s, first, last, r0, m);
       natural_slope(rw, o, s, rw.damped[e]);
-      factor_slope(rw, s);
       newton_adj(rw, o, s, after, rw.took[e], rw.damped[e], rb);
     }
   }
@@ -224,7 +223,7 @@ template <class T> CS_OP void implicit_bars(const Rows<T>& all, const Options& o
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, m;
     island_rows(rw, s, first, last, r0, m);
-    if (rw.K != all.K || !rw.count[3]) natural_slope(rw, o, s, T(0)), factor_slope(rw, s);
+    if (rw.K != all.K || !rw.count[3]) natural_slope(rw, o, s, T(0));
     natural_adj(rw, o, s, rb);
   }
   rw.count[3] = rw.K == all.K;

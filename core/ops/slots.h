@@ -178,8 +178,28 @@ CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int&
   }
 }
 
+// no adjoint: integers.   the dofs above two bodies, in order: from the leaves, always the higher of two, and then reversed; returns how many
+CS_FN int merge_dofs(const Tree& t, int a, int b, int* list) {
+  int n = 0, d = a < 0 ? -1 : t.last_dof[a], e = b < 0 ? -1 : t.last_dof[b];
+  while (d >= 0 || e >= 0) {
+    int next = d > e ? d : e;
+    list[n++] = next;
+    if (d == next) d = t.dof_parent[d];
+    if (e == next) e = t.dof_parent[e];
+  }
+  for (int i = 0, j = n - 1; i < j; i++, j--) {
+    int low = list[j];
+    list[j] = list[i], list[i] = low;
+  }
+  return n;
+}
+
 // no adjoint: integers.   items whose rows moving the dofs of block i reaches, directly or by elimination; their rows become columns
 template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int i, int* list) {
+  if (!t.n_item) {
+    rw.reach_n[i] = 0, rw.col_n[i] = rw.list_n[i];
+    return;
+  }
   int *reached = rw.mark + t.nv + 2 * t.nb, *reach = rw.reach + i * t.n_item, n = 0, columns = rw.list_n[i];
   CS_FOR (int j = 0; j < t.n_item; j++) reached[j] = 0;
   CS_FOR (int k = 0; k < rw.list_n[i]; k++)
@@ -196,15 +216,18 @@ template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int 
 // no adjoint: integers.   the columns of block i: all that can move it in any lane
 template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i) {
   int n = 0, last = -1, *list = rw.col + rw.col_adr[i];
+  bool merge = rw.same[i] >= 0 && t.form == kSparse && !t.large;
   for (int l = 0; l < lanes<T>; l++) {
     int item = rw.item[i][l], a, b;
     if (item < 0 || item == last) continue;
     last = item;
     block_bodies(t, rw, rw.kind[i], item, a, b);
+    if (merge) n = merge_dofs(t, a, b, list);
+    if (merge) break;
     list_dofs(t, a, i + 1, rw.mark, list, n), list_dofs(t, b, i + 1, rw.mark, list, n);
     if (rw.same[i] >= 0) break;
   }
-  CS_FOR (int k = 1; k < n; k++) {
+  CS_FOR (int k = 1; k < n && !merge; k++) {
     int d = list[k], j = k;
     CS_FOR (; j > 0 && list[j - 1] > d; j--) list[j] = list[j - 1];
     list[j] = d;

@@ -10,10 +10,32 @@
 
 CS_BEGIN
 
+// no adjoint: as factor_sparse.   by a team: first each thread has a dof, then, dof by dof, one of its ancestors
+template <class T> CS_FN void factor_sparse_together(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
+  share(t.nv, [&](int d) {
+    Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
+    const int* row = t.row_dof + t.row_adr[d];
+    T* Ld = tr.L + t.row_adr[d];
+    int depth = t.dof_depth[d];
+    CS_SHORT (int k = 0; k < depth; k++) Ld[k] = dot(tr.S[row[k]], F);
+    Ld[depth] = dot(tr.S[d], F) + fma(h, tr.D[d], th.armature[d]);
+  });
+  CS_SHORT (int d = t.nv - 1; d >= 0; d--) {
+    const int* row = t.row_dof + t.row_adr[d];
+    T *Ld = tr.L + t.row_adr[d], D_inv = tr.D_inv[d] = T(1) / Ld[t.dof_depth[d]];
+    share(t.dof_depth[d], [&](int k) {
+      T a = Ld[k] * D_inv, *Li = tr.L + t.row_adr[row[k]];
+      CS_SHORT (int m = 0; m <= k; m++) Li[m] = fnma(a, Ld[m], Li[m]);
+    });
+    share(t.dof_depth[d], [&](int k) { Ld[k] *= D_inv; });
+  }
+}
+
 // no adjoint: solve_adj differentiates H x = r as an equation
 // sparse: rows of H along the ancestors, then eliminate from the leaves
 template <class T> CS_OP void factor_sparse(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
   composite(t, tr);
+  if constexpr (kTeam > 1) return factor_sparse_together(t, th, tr, h);
   for (int d = 0; d < t.nv; d++) {
     Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
     const int* row = t.row_dof + t.row_adr[d];

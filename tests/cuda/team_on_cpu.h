@@ -1,5 +1,5 @@
 // The threads of a team, core/base/team.h, one after the other on the CPU: each has a stack and a copy of the scratch of its own, and runs until it waits for
-// the others. Once all wait what any of them has written is in all copies.
+// the others. Once all wait what any of them has written is in all copies; where they only tell each other a number it is not.
 #pragma once
 #include <ucontext.h>
 
@@ -12,6 +12,8 @@
 CS_BEGIN
 
 constexpr int kTeam = CS_TEAM;
+
+enum { kWait, kOfRank, kLargest, kHowMany };
 
 struct Team {
   static constexpr size_t kStack = size_t(1) << 20;
@@ -43,6 +45,7 @@ inline const char* team_runs(size_t bytes, const std::function<void(void*)>& f) 
       if (team.ended[r] != team.ended[0] || (!team.ended[r] && team.place[r] != team.place[0]))
         return "they wait in different places";
     team.round ^= 1;
+    if (!team.ended[0] && team.place[0] != kWait) continue;
     std::vector<unsigned char> after = team.before;
     for (int r = 0; r < kTeam; r++)
       for (size_t k = 0; k < bytes; k++)
@@ -63,16 +66,16 @@ inline const double* meet(int place, double x) {
   return team.told[round];
 }
 CS_FN int team_rank() { return team.rank; }
-CS_FN void team_wait() { meet(1, 0); }
-template <class T> CS_FN T of_rank(T x, int k) { return T(meet(2, x)[k]); }
+CS_FN void team_wait() { meet(kWait, 0); }
+template <class T> CS_FN T of_rank(T x, int k) { return T(meet(kOfRank, x)[k]); }
 template <class T> CS_FN T largest(T x) {
-  const double* all = meet(3, x);
+  const double* all = meet(kLargest, x);
   for (int r = 0; r < kTeam; r++) x = max(x, T(all[r]));
   return x;
 }
 CS_FN bool anyone(bool x) { return largest(double(x)) > 0; }
 CS_FN int how_many(bool x, int& before) {
-  const double* all = meet(4, x);
+  const double* all = meet(kHowMany, x);
   int n = 0;
   for (int r = 0; r < kTeam; r++) before = r == team.rank ? n : before, n += all[r] > 0;
   return n;
