@@ -1,8 +1,8 @@
-// Loops that read several numbers before they store the first (math/array.h), and the factorisations that are made of them (ops/lu.h).
+// Loops that read several numbers before they store the first (math/array.h), and the factorisations that are made of them (ops/lu.h, ops/lu_together.h).
 #include "../../core/math/array.h"
 
 #include "../../core/base/pack.h"
-#include "../../core/ops/lu.h"
+#include "../../core/ops/lu_together.h"
 #include "check.h"
 using namespace test;
 using namespace costate;
@@ -21,6 +21,33 @@ static void check_some(Random& rng) {
   CHECK(y[5] == z[5] + 2 * x[0]);
 }
 
+// K x = b where `rows` are not the identity's: the same bits as x, and as z = K^-T b, from the factorisation M of all rows. Without the columns of the others, where
+// b is zero
+static void check_together(const std::vector<double>& K, const std::vector<double>& M, const std::vector<int>& rows,
+                           const std::vector<double>& b, const std::vector<double>& x, const std::vector<double>* z) {
+  int n = int(b.size()), count = int(rows.size());
+  std::vector<int> cols, at;
+  for (int i = 0, k = 0; i < n; i++) {
+    bool row = k < count && rows[k] == i;
+    k += row;
+    if (row) at.push_back(int(cols.size()));
+    if (row || z || b[i] != 0) cols.push_back(i);
+  }
+  std::vector<double> N(n * count), y = b;
+  for (size_t j = 0; j < cols.size(); j++)
+    for (int k = 0; k < count; k++) N[j * count + k] = K[rows[k] * n + cols[j]];
+  Together<double> a = {N.data(), cols.data(), at.data(), int(cols.size()), count};
+  factor_together(a);
+  for (size_t j = 0; j < cols.size(); j++)
+    for (int k = 0; k < count; k++) CHECK(N[j * count + k] == M[rows[k] * n + cols[j]]);
+  solve_together(a, y.data());
+  for (int i = 0; i < n; i++) CHECK(y[i] == x[i]);
+  if (!z) return;
+  y = b;
+  solve_together_adj(a, y.data());
+  for (int i = 0; i < n; i++) CHECK(y[i] == (*z)[i]);
+}
+
 // K x = b of n rows, of which about `bound` in ten are rows of the identity, by lu_solve and its adjoint, and the same bits as by the rule itself: that of the
 // factorisation without those rows, too
 static void check_lu(int n, int bound, Random& rng) {
@@ -31,8 +58,8 @@ static void check_lu(int n, int bound, Random& rng) {
     if (!held) rows.push_back(i);
     for (int j = 0; j < n; j++) K[i * n + j] = held ? i == j : K[i * n + j] + (i == j ? n : 0);
   }
-  std::vector<double> L = K, M = K, N = K, x = b, y = b, z = b;
-  lu_factor(L.data(), n), factor_together(N.data(), n, rows.data(), int(rows.size()));
+  std::vector<double> L = K, M = K, x = b, y = b, z = b;
+  lu_factor(L.data(), n);
   for (int k = 0; k < n; k++) {
     M[k * n + k] = 1 / M[k * n + k];
     for (int i = k + 1; i < n; i++) {
@@ -40,7 +67,7 @@ static void check_lu(int n, int bound, Random& rng) {
       for (int j = k + 1; j < n; j++) M[i * n + j] = costate::fnma(M[i * n + k], M[k * n + j], M[i * n + j]);
     }
   }
-  for (int k = 0; k < n * n; k++) CHECK(L[k] == M[k] && N[k] == M[k]);
+  for (int k = 0; k < n * n; k++) CHECK(L[k] == M[k]);
   for (int i = 0; i < n; i++)
     for (int k = 0; k < i; k++) y[i] = costate::fnma(M[i * n + k], y[k], y[i]);
   for (int i = n - 1; i >= 0; i--) {
@@ -55,6 +82,11 @@ static void check_lu(int n, int bound, Random& rng) {
     CHECK_NEAR(s, b[i], 1e-12);
     CHECK_NEAR(t, b[i], 1e-12);
   }
+  check_together(K, M, rows, b, x, &z);
+  for (int i = 0; i < n; i++)
+    if (K[i * n + i] == 1 && rng.below(2)) b[i] = 0;
+  x = b, lu_solve(L.data(), n, x.data());
+  check_together(K, M, rows, b, x, nullptr);
 }
 
 int main() {

@@ -198,7 +198,6 @@ static double by_adjoint(const Problem& p, const Problem& d, const Vector& g, So
   for (int i = 0; i < p.blocks(); i++) rb.block_mu[i] = 0;
   natural_residual(rw, s.o);
   natural_slope(rw, s.o, 0, 0.0);
-  lu_factor(rw.K, p.n);
   natural_adj(rw, s.o, 0, rb);
   double sum = 0;
   for (int r = 0; r < p.n; r++) {

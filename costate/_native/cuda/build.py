@@ -24,8 +24,8 @@ from costate._native.cuda.compiler import Job, compiled, keep
 _PATIENCE_S = 2.0  # compiling that takes longer is told
 # results are to be those of the CPU, where a product and a sum fuse only if the source says so
 _OPTIONS = ("-std=c++17", "-default-device", "--extra-device-vectorization", "-fmad=false")
-# the compiler's own way to save time, which takes a third of it where every op is compiled once; the first version that is known to have it
-_QUICK, _QUICK_SINCE = ("-Ofc=min", "-DCS_QUICK"), (13, 0)
+# the compiler's own way to save time, and the first version that is known to have it; each op once, several at a time
+_QUICK, _QUICK_SINCE = ("-Ofc=min", "--split-compile=0", "-DCS_QUICK"), (13, 0)
 
 
 def require_cupy() -> Any:
