@@ -15,10 +15,18 @@ constexpr int kTeam = CS_TEAM;
 
 enum { kWait, kOfRank, kLargest, kHowMany };
 
+// A piece of the scratch that a thread has changed
+struct Changed {
+  static constexpr size_t kBytes = 256;
+  size_t at;
+  unsigned char bytes[kBytes];
+};
+
 struct Team {
   static constexpr size_t kStack = size_t(1) << 20;
   ucontext_t home, own[kTeam];
-  std::vector<unsigned char> stack[kTeam], copy[kTeam], before, scratch;  // the one that is there while a thread runs
+  std::vector<unsigned char> stack[kTeam], before, scratch;  // before: what all of them have; scratch: that of the one that runs
+  std::vector<Changed> changed[kTeam];                       // of a thread that does not, and has not shown it yet
   std::function<void(void*)> work;
   double told[2][kTeam];  // of this round, and of the one before
   int rank = 0, round = 0, place[kTeam];
@@ -26,35 +34,52 @@ struct Team {
 };
 inline Team team;
 
+// thread r runs until it waits, or tells something
+inline void team_turn(int r) {
+  for (const Changed& x : team.changed[r]) std::memcpy(team.scratch.data() + x.at, x.bytes, Changed::kBytes);
+  team.changed[r].clear(), team.rank = r;
+  swapcontext(&team.home, &team.own[r]);
+  for (size_t at = 0; at < team.scratch.size(); at += Changed::kBytes) {
+    unsigned char *now = team.scratch.data() + at, *was = team.before.data() + at;
+    if (!std::memcmp(now, was, Changed::kBytes)) continue;
+    team.changed[r].push_back({at, {}});
+    std::memcpy(team.changed[r].back().bytes, now, Changed::kBytes), std::memcpy(now, was, Changed::kBytes);
+  }
+}
+// what any of them has changed is what all of them have; false if two do not agree
+inline bool team_shows() {
+  for (int r = 0; r < kTeam; r++)
+    for (const Changed& x : team.changed[r])
+      for (size_t k = 0; k < Changed::kBytes; k++) {
+        unsigned char &now = team.scratch[x.at + k], was = team.before[x.at + k];
+        if (x.bytes[k] == was) continue;
+        if (now != was && now != x.bytes[k]) return false;
+        now = x.bytes[k];
+      }
+  for (auto& changed : team.changed) {
+    for (const Changed& x : changed) std::memcpy(team.before.data() + x.at, team.scratch.data() + x.at, Changed::kBytes);
+    changed.clear();
+  }
+  return true;
+}
+
 // runs f(scratch) by all threads.   Returns what they do that threads of a team must not, or null
 inline const char* team_runs(size_t bytes, const std::function<void(void*)>& f) {
-  team.work = f, team.before.assign(bytes, 0), team.scratch.resize(bytes);
+  size_t whole = (bytes + Changed::kBytes - 1) / Changed::kBytes * Changed::kBytes;
+  team.work = f, team.before.assign(whole, 0), team.scratch.assign(whole, 0);
   for (int r = 0; r < kTeam; r++) {
-    team.stack[r].resize(Team::kStack), team.copy[r] = team.before, team.ended[r] = false;
+    team.stack[r].resize(Team::kStack), team.changed[r].clear(), team.ended[r] = false;
     getcontext(&team.own[r]);
     team.own[r].uc_stack = {team.stack[r].data(), 0, Team::kStack}, team.own[r].uc_link = &team.home;
     makecontext(&team.own[r], [] { team.work(team.scratch.data()), team.ended[team.rank] = true; }, 0);
   }
   do {
-    for (team.rank = 0; team.rank < kTeam; team.rank++) {
-      std::memcpy(team.scratch.data(), team.copy[team.rank].data(), bytes);
-      swapcontext(&team.home, &team.own[team.rank]);
-      std::memcpy(team.copy[team.rank].data(), team.scratch.data(), bytes);
-    }
+    for (int r = 0; r < kTeam; r++) team_turn(r);
     for (int r = 1; r < kTeam; r++)
       if (team.ended[r] != team.ended[0] || (!team.ended[r] && team.place[r] != team.place[0]))
         return "they wait in different places";
     team.round ^= 1;
-    if (!team.ended[0] && team.place[0] != kWait) continue;
-    std::vector<unsigned char> after = team.before;
-    for (int r = 0; r < kTeam; r++)
-      for (size_t k = 0; k < bytes; k++)
-        if (team.copy[r][k] != team.before[k]) {
-          if (after[k] != team.before[k] && after[k] != team.copy[r][k]) return "they write different numbers to one place";
-          after[k] = team.copy[r][k];
-        }
-    for (int r = 0; r < kTeam; r++) team.copy[r] = after;
-    team.before = after;
+    if ((team.ended[0] || team.place[0] == kWait) && !team_shows()) return "they write different numbers to one place";
   } while (!team.ended[0]);
   return nullptr;
 }
