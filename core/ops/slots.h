@@ -222,9 +222,10 @@ template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i
     if (item < 0 || item == last) continue;
     last = item;
     block_bodies(t, rw, rw.kind[i], item, a, b);
-    if (merge) n = merge_dofs(t, a, b, list);
-    if (merge) break;
-    list_dofs(t, a, i + 1, rw.mark, list, n), list_dofs(t, b, i + 1, rw.mark, list, n);
+    if (merge)
+      n = merge_dofs(t, a, b, list);
+    else
+      list_dofs(t, a, i + 1, rw.mark, list, n), list_dofs(t, b, i + 1, rw.mark, list, n);
     if (rw.same[i] >= 0) break;
   }
   CS_FOR (int k = 1; k < n && !merge; k++) {
