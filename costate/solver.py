@@ -15,7 +15,7 @@ Options = tuple[float, ...]  # as the engine takes them: 15 numbers, in the orde
 _GRADIENTS = {"implicit": 0, "exact": 1}
 _ROUNDS, _INTERIOR = 0, 1  # Method of core/data/options.h
 _MOST_IMPACTS = {None: 0, "toi": 32}  # within one step
-_FORMS = {None: -1, "dense": 0, "half-solved": 1}
+_FORMS = {None: -1, "dense": 0, "half-solved": 1, "alternating": 2}
 _CONES = {"disc": 0.0, "square": 4.5}
 _MOST_PROJECTIONS = 100
 _MARGIN, _KICK = 0.01, 1.0  # m; m/s, by which other contacts may change the speed of an approach within a step
@@ -37,15 +37,16 @@ class PGS:
     tolerance : natural residual that counts as solved, m/s; None: 1e-10 in float64, 1e-5 in float32.
     cone : bounds of friction. "disc": |f| <= mu n, the same in all directions. "square": each of two directions alone.
         An int n, 3 to 32: the regular polygon with n corners on the disc.
-    form : what sweeps take velocities from: "dense" from the matrix of all rows, "half-solved" from the factor of the mass
-        matrix, faster with many rows; None: by their number.
+    form : what a round starts with: sweeps that take velocities from the matrix of all rows ("dense") or from the factor of
+        the mass matrix ("half-solved"), or "alternating": all rows together and each alone, in turn, which takes many
+        contacts that hold each other better; heaps are swept all the same. None: by the number of rows; without polish sweeps.
     """
 
     iterations: int = 20
     polish: int = 12
     tolerance: float | None = None
     cone: Literal["disc", "square"] | int = "disc"
-    form: Literal["dense", "half-solved"] | None = None
+    form: Literal["dense", "half-solved", "alternating"] | None = None
 
     def __post_init__(self) -> None:
         _check_int("PGS: iterations", self.iterations, least=1)
@@ -56,7 +57,7 @@ class PGS:
             wanted = f"'disc', 'square' or an int from 3 to {_MAX_CORNERS} (corners of a polygon)"
             raise ValueError(f"PGS: cone must be {wanted}, got {self.cone!r}")
         if not (self.form is None or (isinstance(self.form, str) and self.form in _FORMS)):
-            raise ValueError(f"PGS: form must be None, 'dense' or 'half-solved', got {self.form!r}")
+            raise ValueError(f"PGS: form must be None, 'dense', 'half-solved' or 'alternating', got {self.form!r}")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ template <class E> size_t scratch(const PyTree& t, int op, bool adjoint, long su
 nb::dict options_of(const PyTree& t, const std::vector<double>& numbers) {
   Options o = read_options(numbers, t.tree);
   nb::dict d;
-  d["method"] = o.method, d["half_solved"] = o.half_solved, d["impacts"] = o.impacts, d["project"] = o.project;
+  d["method"] = o.method, d["form"] = o.form, d["impacts"] = o.impacts, d["project"] = o.project;
   d["sides"] = o.sides, d["exact"] = o.exact, d["iterations"] = o.iterations, d["polish"] = o.polish;
   d["tolerance"] = o.tolerance, d["margin"] = o.margin, d["recovery"] = o.recovery, d["push_speed"] = o.push_speed;
   d["bounce_speed"] = o.bounce_speed, d["relative_softness"] = o.relative_softness;

@@ -19,13 +19,14 @@ inline Options read_options(const std::vector<double>& x, const Tree& t) {
   double cone = x[7];
   bool square = cone == 4.5;
   o.sides = square ? 4 : int(cone);
-  o.exact = int(x[8]), o.relative_softness = x[9], o.absolute_softness = x[10], o.half_solved = int(x[11]);
+  o.exact = int(x[8]), o.relative_softness = x[9], o.absolute_softness = x[10], o.form = int(x[11]);
+  if (o.form == kByModel && !o.polish) o.form = kSweepsByModel;
   o.project = int(x[12]), o.method = int(x[13]), o.impacts = int(x[14]);
   bool ok = o.iterations >= 1 && o.iterations <= 100000 && o.polish >= 0 && o.polish <= 1000 && o.tolerance > 0 &&
             o.margin >= 0 && o.recovery > 0 && o.recovery <= 1 && o.push_speed >= 0 && o.bounce_speed >= 0 &&
             o.relative_softness >= 0 && o.absolute_softness > 0 && o.project >= 0 && o.project <= 1000 && o.sides <= kMaxSides &&
             (o.sides == 0 || o.sides >= 3) && (o.method == kRounds || o.method == kInterior) && o.impacts >= 0 &&
-            o.impacts <= 1000;
+            o.impacts <= 1000 && o.form >= kSweepsByModel && o.form <= kAlternate;
   if (!ok) throw std::invalid_argument("options: a number is out of range");
   if (o.method == kInterior && t.large) throw std::invalid_argument("options: too many contacts for an interior point");
   if (t.planar) {

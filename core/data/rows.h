@@ -13,9 +13,15 @@
 
 CS_BEGIN
 
+constexpr int kAlternateEvent = 8;  // of Rows::event
+
 enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows = 3, kTurnRow = 4 };
 
 constexpr int kRound = 5;  // sweeps between two attempts to polish
+// Models that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
+constexpr int kDenseRows = 96;
+// Passes of a round that alternates; twice as many in each of the next kMorePasses
+constexpr int kPasses = 30, kMorePasses = 3;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
@@ -28,6 +34,12 @@ template <class T> struct Status {
   T drift;          // largest error of a hard equality row at the start of the step, m or rad
   T contradiction;  // largest speed by which a hard equality row is missed, m/s or rad/s
   T impacts;        // that split the step
+};
+
+// A number's factors of pivots that are taken at a time (ops/inverse.h); four places, which are read at once
+constexpr int kPivots = 3;
+template <class T> struct alignas(T) alignas(16) Pivots {
+  T at[4];
 };
 
 template <class T> struct Rows : Layout {
@@ -74,9 +86,11 @@ template <class T> struct Rows : Layout {
   T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
   T *y, *delta, *before, *Ad, *trial, *start, *stalled;  // [rows] scratch
-  T* history;                // [events + 1, rows] lam before each sweep or Newton step                              by relax
-  T *took, *damped;          // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
-  int* event;                // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go         by relax
+  T* history;        // [events + 1, rows] lam before each sweep or Newton step                              by relax
+  T *took, *damped;  // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
+  int* event;  // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go, kAlternateEvent + round   by relax
+  T* passed;   // [passes + 1, rows] scratch of alternate_adj
+  Pivots<T>* pivots;         // [2, rows] scratch of invert, where rounds alternate
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
@@ -167,6 +181,13 @@ CS_FN int max_events(const Options& o) {
   return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * (o.polish + 2);
 }
 
+// no adjoint: integers.   whether a round alternates in place of sweeping; its passes
+CS_FN bool alternates(const Tree& t, const Options& o) {
+  return !t.chained && !t.large && (o.form == kAlternate || (o.form == kByModel && t.tree_rows > kDenseRows));
+}
+// no adjoint: integers
+CS_FN int passes_of(int round) { return kPasses << (round < kMorePasses ? round : kMorePasses); }
+
 // no adjoint: memory.   of shapes, pairs and candidates
 template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
   int n = t.max_cand, L = lanes<T>;
@@ -211,6 +232,9 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.A = m.template take<T>(numbers), r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
+  bool alternate = alternates(t, o);
+  r.passed = m.template take<T>(keep && alternate ? (passes_of((o.iterations - 1) / kRound) + 1) * n : 0);
+  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0);
   if (!keep) r.history = nullptr;
   r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.falls = m.template take<T>(o.impacts ? t.nb : 0),
   r.rate = m.template take<T>(o.impacts ? t.nv : 0);

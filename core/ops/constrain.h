@@ -242,7 +242,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   CS_ALIGN();
   if (rw.count[0]) {
     CS_IF(Tree, t, large) relax_large_adj(t, rw, o, rb);
-    else dense = solver_adj(rw, o, rb);
+    else dense = solver_adj(t, rw, o, rb);
   }
   CS_ALIGN();
   // s and u

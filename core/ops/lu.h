@@ -14,13 +14,17 @@ template <class T> CS_FN void minus(T* y, T a, const T* x, int n, int stride = 1
   set_rows(y, n, [&](int k) { return fnma(a, x[k * stride], y[k]); });
 }
 
+// no adjoint: a part of factorisations.   1 / a number on the diagonal
+template <class T> CS_FN T pivot(T p) {
+  T least = T(ElementOf<T>(kLeastPivot));
+  return T(1) / select(abs(p) < least, least, p);
+}
+
 #ifdef CS_FIXED_ROWS
 // no adjoint: a factorisation.   K = L U in place, U's diagonal inverted
 template <class T> CS_OP void lu_factor(T* K, int n) {
-  T least = T(ElementOf<T>(kLeastPivot));
   CS_FOR (int k = 0; k < n; k++) {
-    T p = K[k * n + k];
-    T inv = K[k * n + k] = T(1) / select(abs(p) < least, least, p);
+    T inv = K[k * n + k] = pivot(K[k * n + k]);
     CS_FOR (int i = k + 1; i < n; i++) {
       T m = K[i * n + k] * inv;
       K[i * n + k] = m;
@@ -29,12 +33,6 @@ template <class T> CS_OP void lu_factor(T* K, int n) {
   }
 }
 #else
-// no adjoint: a part of lu_factor.   1 / a number on the diagonal
-template <class T> CS_FN T pivot(T p) {
-  T least = T(ElementOf<T>(kLeastPivot));
-  return T(1) / select(abs(p) < least, least, p);
-}
-
 // no adjoint: a factorisation.   K = L U in place, U's diagonal inverted. Three rows are eliminated at a time, mostly those of a contact: every number is read
 // and written once for them, and not at all where they are at their bounds, rows of the identity, which change no others
 template <class T> CS_OP void lu_factor(T* K, int n) {

@@ -8,25 +8,53 @@
 
 CS_BEGIN
 
+// no adjoint: linear.   f(k, (M x)_k) for every row k of island s; M is symmetric.   Threads of a team take a row each, or two, and read neighbours: they go along
+// columns. Of a second row that there is not they read what comes next, and forget it
+template <class T, class F> CS_FN void island_times(const Rows<T>& rw, int s, const T* M, const T* x, int n, const F& f) {
+  if constexpr (kTeam > 1) {
+    int singles = rw.island_singles[s];
+    auto rows = [&](int k, auto both) {
+      const T *a = M + (k < n ? k : n - 1), *by = x;
+      DenseSum<T> sum[2];
+      auto add = [&](T DenseSum<T>::* chain) {
+        T there = *by++;
+        CS_STRIP (int v = 0; v < decltype(both)::n; v++) sum[v].*chain = fma(a[v * kTeam], there, sum[v].*chain);
+        a += n;
+      };
+      CS_SHORT (int j = 0; j < singles; j++) add(&DenseSum<T>::s);
+      if (rw.width == 2)
+        CS_SHORT (int j = singles; j < n; j += 2) add(&DenseSum<T>::s0), add(&DenseSum<T>::s1);
+      else
+        CS_SHORT (int j = singles; j < n; j += 3) add(&DenseSum<T>::s0), add(&DenseSum<T>::s1), add(&DenseSum<T>::s2);
+      CS_STRIP (int v = 0; v < decltype(both)::n; v++)
+        if (k + v * kTeam < n) f(k + v * kTeam, sum[v].all(rw.width));
+    };
+    team_wait();
+    CS_SHORT (int first = 0; first < n; first += 2 * kTeam) {
+      if (first + kTeam < n)
+        rows(first + team_rank(), Size<2>{});
+      else
+        rows(first + team_rank(), Size<1>{});
+    }
+    team_wait();
+    return;
+  }
+  int k = 0;
+#ifndef CS_FIXED_ROWS
+  for (; k + 3 <= n; k += 3) {
+    Vec3<T> by = dense_dots(rw, s, M + k * n, x, n);
+    f(k, by.x), f(k + 1, by.y), f(k + 2, by.z);
+  }
+#endif
+  CS_FOR (; k < n; k++) f(k, dense_dot(rw, s, M + k * n, x, n));
+}
+
 // no adjoint: linear.   y += A lam, island by island
 template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
-    const T* A = rw.A + rw.island_A[s];
-    if constexpr (kTeam > 1) {
-      // A is symmetric: threads that take a row each read neighbours where they go along a column
-      share(n, [&](int k) { y[r0 + k] += dense_dot(rw, s, A + k, lam + r0, n, n); });
-      continue;
-    }
-    int k = 0;
-#ifndef CS_FIXED_ROWS
-    for (; k + 3 <= n; k += 3) {
-      Vec3<T> by = dense_dots(rw, s, A + k * n, lam + r0, n);
-      y[r0 + k] += by.x, y[r0 + k + 1] += by.y, y[r0 + k + 2] += by.z;
-    }
-#endif
-    CS_FOR (; k < n; k++) y[r0 + k] += dense_dot(rw, s, A + k * n, lam + r0, n);
+    island_times(rw, s, rw.A + rw.island_A[s], lam + r0, n, [&](int k, T x) { y[r0 + k] += x; });
   }
 }
 
@@ -48,10 +76,14 @@ template <class T> CS_OP T residual_of(const Rows<T>& rw, const Options& o, cons
   return largest(worst);
 }
 
-// no adjoint: undone with K itself.   y = A lambda + b, and the largest natural residual
-template <class T> CS_APART T natural_residual(const Rows<T>& rw, const Options& o) {
+// no adjoint: linear.   y = A lambda + b
+template <class T> CS_FN void natural_velocity(const Rows<T>& rw) {
   set_rows(rw.y, rw.count[1], [&](int r) { return rw.b[r]; });
   add_A(rw, rw.lam, rw.y);
+}
+// no adjoint: undone with K itself.   the same, and the largest natural residual
+template <class T> CS_APART T natural_residual(const Rows<T>& rw, const Options& o) {
+  natural_velocity(rw);
   return residual_of(rw, o, rw.lam, rw.y);
 }
 

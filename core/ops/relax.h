@@ -9,19 +9,23 @@
 
 CS_BEGIN
 
-// no adjoint: a sum over an island's rows.   Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain
-// would wait for itself, and chains by position would make a lane's sum depend on the empty slots its lane-mates cause.   far: from one number of a to the next
-template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n, int far = 1) {
+// A sum over an island's rows. Joint rows, which come first, then normals and tangents of contacts, each in a chain of its own: one chain would wait for itself, and
+// chains by position would make a lane's sum depend on the empty slots its lane-mates cause
+template <class T> struct DenseSum {
   T s = T(0), s0 = T(0), s1 = T(0), s2 = T(0);
+  CS_FN T all(int width) const { return width == 2 ? s + (s0 + s1) : (s + s0) + (s1 + s2); }
+};
+// no adjoint: see above
+template <class T> CS_FN T dense_dot(const Rows<T>& rw, int island, const T* a, const T* x, int n) {
+  DenseSum<T> sum;
   int singles = rw.island_singles[island];
-  auto add = [&](T& to, int k) { to = fma(a[k * far], x[k], to); };
-  CS_FOR (int k = 0; k < singles; k++) add(s, k);
-  if (rw.width == 2) {
-    CS_FOR (int k = singles; k < n; k += 2) add(s0, k), add(s1, k + 1);
-    return s + (s0 + s1);
-  }
-  CS_FOR (int k = singles; k < n; k += 3) add(s0, k), add(s1, k + 1), add(s2, k + 2);
-  return (s + s0) + (s1 + s2);
+  auto add = [&](T& to, int k) { to = fma(a[k], x[k], to); };
+  CS_FOR (int k = 0; k < singles; k++) add(sum.s, k);
+  if (rw.width == 2)
+    CS_FOR (int k = singles; k < n; k += 2) add(sum.s0, k), add(sum.s1, k + 1);
+  else
+    CS_FOR (int k = singles; k < n; k += 3) add(sum.s0, k), add(sum.s1, k + 1), add(sum.s2, k + 2);
+  return sum.all(rw.width);
 }
 
 // no adjoint: as dense_dot.   of three rows a, n numbers apart, at once: where rows have places of their own, the compiler sees to that

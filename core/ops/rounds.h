@@ -8,12 +8,9 @@
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
 //   exact     the sweeps and Newton steps reversed one by one
 #pragma once
-#include "polish.h"
+#include "alternate.h"
 
 CS_BEGIN
-
-// Models that can have more rows than this on one tree sweep without A (measured: bench solver)
-constexpr int kDenseRows = 96;
 
 // A Newton step is kept unless the residual rises by more than this: it may pass through a worse set of active rows
 constexpr double kRise = 3;
@@ -126,14 +123,23 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
   const Rows<T>& rw = in_private(all, own);
   T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
-  bool half = o.half_solved > 0 || (o.half_solved < 0 && t.tree_rows > kDenseRows);
+  bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows), alternating = alternates(t, o);
   T some = T(0);  // lanes that have rows at all
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
   set_rows(rw.lam, n, [&](int) { return T(0); });
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
-    for (int k = 0; k < kRound && count < o.iterations; k++, count++) {
+    if (alternating && any(moving)) {
+      int round = count / kRound;
+      remember(rw, events);
+      alternate(t, rw, o, round, moving);
+      if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
+      events++;
+      sweeps += select(moving, T(E(passes_of(round))), T(0));
+    }
+    if (alternating) count += kRound;
+    for (int k = 0; k < kRound && count < o.iterations && !alternating; k++, count++) {
       if (!any(moving)) continue;
       T change = T(0);
       remember(rw, events);
@@ -154,6 +160,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
     CS_IF(Tree, t, chained) newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
+    else if (alternating) newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain, done, res, done, events);
     else if (o.polish) newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
   }
@@ -173,7 +180,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
   CS_FOR (int r = 0; r < n; r++) all.lam[r] = rw.lam[r], all.y[r] = rw.y[r];
 }
 // adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
-template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
   int n = rw.count[1], events = 0;
   while (rw.event[events]) events++;
   for (int e = events - 1; e >= 0; e--) {
@@ -191,6 +198,10 @@ template <class T> CS_OP void relax_adj(const Rows<T>& rw, const Options& o, con
       continue;
     }
     share(n, [&](int r) { rw.lam[r] = before[r]; });
+    if (rw.event[e] >= kAlternateEvent) {
+      alternate_adj(t, rw, o, rw.event[e] - kAlternateEvent, rw.took[e], rb);
+      continue;
+    }
     natural_residual(rw, o);
     for (int s = 0; s < rw.count[2]; s++) {
       int first, last, r0, m;
@@ -238,7 +249,8 @@ template <class T> CS_FN T not_finite(const T* x, int n) {
 }
 
 // no adjoint: a part of solver_adj.   the exact adjoint where `exact`, from rb.lam, in place of the implicit one, unless it wandered.
-template <class T, class M> CS_WHOLE void exact_bars(const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
+template <class T, class M>
+CS_WHOLE void exact_bars(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb, M exact) {
   int n = rw.count[1], numbers = rw.island_A[rw.count[2]];
   T zero = T(0), size = zero, found = zero, sum = zero;
   for (int r = 0; r < n; r++) {
@@ -248,7 +260,7 @@ template <class T, class M> CS_WHOLE void exact_bars(const Rows<T>& rw, const Op
   }
   for (int i = 0; i < rw.count[0]; i++) rb.mu_else[i] = rb.block_mu[i], rb.block_mu[i] = zero;
   share(numbers, [&](int k) { rb.A[k] = zero; });
-  relax_adj(rw, o, rb);
+  relax_adj(t, rw, o, rb);
   for (int r = 0; r < n; r++)
     found = max(found, abs(rb.b[r])), sum += rb.b[r] - rb.b[r] + (rb.lo[r] - rb.lo[r]) + (rb.hi[r] - rb.hi[r]);
   for (int i = 0; i < rw.count[0]; i++) sum += rb.block_mu[i] - rb.block_mu[i];
@@ -274,7 +286,7 @@ template <class T> CS_WHOLE void softness_bars(const Rows<T>& rw, const RowBars<
 }
 
 // no adjoint: a part of constrain_adj.   rb.w, rb.A (A~), bars of bounds, mu and R, from rb.lam.   Returns whether any A~ is not zero
-template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
+template <class T> CS_OP bool solver_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
   int n = rw.count[1];
   // an interior point has no sweeps to reverse: where it did not converge too its conditions are differentiated
   T open = o.method == kRounds ? rw.status->solved : T(1);
@@ -283,7 +295,7 @@ template <class T> CS_OP bool solver_adj(const Rows<T>& rw, const Options& o, co
   CS_FOR (int r = 0; r < n; r++) rb.z[r] = rb.lam[r], rb.w[r] = rb.b[r] = rb.lo[r] = rb.hi[r] = rb.rho[r] = T(0);
   CS_FOR (int i = 0; i < rw.count[0]; i++) rb.block_mu[i] = T(0);
   implicit_bars(rw, o, rb);
-  if (dense) exact_bars(rw, o, rb, exact);
+  if (dense) exact_bars(t, rw, o, rb, exact);
   CS_FOR (int r = 0; r < n; r++) rb.w[r] -= rb.b[r], rb.R[r] = -rb.w[r] * rw.lam[r];
   if (dense) softness_bars(rw, rb);
   return dense;

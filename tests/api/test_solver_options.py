@@ -25,7 +25,7 @@ BAD = [
     (cs.PGS, {"cone": 4.5}, "PGS: cone must be"),
     (cs.PGS, {"cone": "pyramid"}, "PGS: cone must be .*got 'pyramid'"),
     (cs.PGS, {"cone": ["disc"]}, "PGS: cone must be"),
-    (cs.PGS, {"form": "sparse"}, "PGS: form must be None, 'dense' or 'half-solved', got 'sparse'"),
+    (cs.PGS, {"form": "sparse"}, "PGS: form must be None, 'dense', 'half-solved' or 'alternating', got 'sparse'"),
     (cs.PGS, {"form": 1}, "PGS: form must be"),
     (cs.Contact, {"margin": -0.01}, "Contact: margin must be a finite number, 0 or more, got -0.01"),
     (cs.Contact, {"margin": float("inf")}, "Contact: margin must be a finite number"),
@@ -135,7 +135,7 @@ def test_forms_and_gradients_agree_where_the_solve_converged():
     """To rounding, with shapes that are not rigid: measured 2e-15 m/s, and 2e-14 of the gradients."""
     state, params = random_state(model(), torch.Generator().manual_seed(3), 16), soft(model())
     found, solved = [], torch.ones(16, dtype=torch.bool)
-    for form in (None, "dense", "half-solved"):
+    for form in (None, "dense", "half-solved", "alternating"):
         for gradient in ("implicit", "exact"):
             sim = cs.Simulator(model(), solver=cs.PGS(50, 12, tolerance=1e-13, form=form), gradient=gradient)
             v = state.v.clone().requires_grad_()

@@ -1,4 +1,4 @@
-"""Ten kinds of worlds that a GPU must compute as the CPU does; nothing but costate and torch is needed to build them."""
+"""Kinds of worlds that a GPU must compute as the CPU does; nothing but costate and torch is needed to build them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import costate as cs
+from bench.humanoid import humanoid_model
 from bench.ours import costate_model
 from bench.walkers import ant, standing_quadruped
 
@@ -135,6 +136,10 @@ WORLDS = {
         lambda: costate_model(standing_quadruped()), options={"gradient": "exact"}, spread=(0.03, 0.3, 0.3)
     ),
     "ant": World(lambda: costate_model(ant()), 0.01, spread=(0.05, 0.5, 0.2)),
+    "ant, alternating": World(
+        lambda: costate_model(ant()), 0.01, {"solver": cs.PGS(form="alternating"), "gradient": "exact"}, (0.05, 0.5, 0.2)
+    ),
+    "humanoid": World(humanoid_model, spread=(0.03, 0.3, 0.3)),
     "shapes": World(_shapes, 0.004),
     "turning": World(_turning, spread=(0.01, 0.5, 0.0)),
     "loop": World(_loop, options={"project": 2}, spread=(0.1, 0.3, 0.3)),

@@ -23,7 +23,7 @@ from tests.cuda.scenes import WORLDS
 ROOT = Path(__file__).parents[2]
 COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
 STEPS, COUNT = 12, 5
-FAST, FAST_TEAM = ("arm", "quadruped", "loop", "planar"), ("ant", "loop")  # the others run with --slow
+FAST, FAST_TEAM = ("arm", "quadruped", "loop", "planar"), ("ant, alternating", "loop")  # the others run with --slow
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 

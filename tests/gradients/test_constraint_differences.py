@@ -136,7 +136,7 @@ def test_step_in_more_worlds(seed, project):
     check(SCENES, seed, count=8 * COUNT, options={"project": project})
 
 
-@pytest.mark.parametrize("sweeps", ["dense", "half-solved"])
+@pytest.mark.parametrize("sweeps", ["dense", "half-solved", "alternating"])
 @pytest.mark.parametrize("form", [SPARSE, ARTICULATED], ids=["sparse", "articulated"])
 def test_forms(form, sweeps):
     check(("loop, touching", "driven, touching"), seed=4, form=form, options={"solver": cs.PGS(form=sweeps)})

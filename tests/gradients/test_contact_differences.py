@@ -78,7 +78,7 @@ def test_solves_that_are_cut_short(monkeypatch, iterations, polish, cone):
     check(scenes, seed=8, options={"solver": solver})
 
 
-@pytest.mark.parametrize("sweeps", ["dense", "half-solved"])
+@pytest.mark.parametrize("sweeps", ["dense", "half-solved", "alternating"])
 @pytest.mark.parametrize("form", [SPARSE, ARTICULATED], ids=["sparse", "articulated"])
 def test_forms(form, sweeps):
     check(("pile", "walker"), seed=4, form=form, options={"solver": cs.PGS(form=sweeps)})

@@ -20,7 +20,7 @@ def options(rng):
     """Solvers that converge and solvers that do not."""
     solver = cs.PGS(
         iterations=rng.choice((1, 4, 15, 15)), polish=rng.choice((0, 2, 2)), cone=rng.choice(("disc", "disc", "square", 3, 8)),
-        form=rng.choice((None, "dense", "half-solved")),
+        form=rng.choice((None, "dense", "half-solved", "alternating")),
     )  # fmt: skip
     contact = rng.choice((cs.Contact(), cs.Contact(), cs.Contact(margin=0.0, recovery=1.0, push_speed=100.0, bounce_speed=0.0)))
     return {"solver": solver, "contact": contact, "gradient": rng.choice(("implicit", "exact"))}

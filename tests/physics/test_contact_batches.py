@@ -108,7 +108,7 @@ def test_batch_size(instructions, worlds, dtype):
 
 
 @pytest.mark.parametrize("gradient", ["implicit", "exact"])
-@pytest.mark.parametrize("form", ["dense", "half-solved"])
+@pytest.mark.parametrize("form", ["dense", "half-solved", "alternating"])
 def test_lane_position(instructions, gradient, form):
     x = inputs(torch.float64)
     order = torch.randperm(WORLDS, generator=torch.Generator().manual_seed(2)).tolist()
@@ -156,12 +156,13 @@ def test_a_rollout_is_its_steps():
 
 
 def test_forms_of_the_sweep_agree():
-    """With and without the matrix of all rows: the same solution where it converged."""
+    """With and without the matrix of all rows, and in turns: the same solution where it converged."""
     x = inputs(torch.float64)
-    dense, half = (roll(x, form=form, iterations=20000, polish=20) for form in ("dense", "half-solved"))
-    good = (dense["status"][:, 1] == 0) & (half["status"][:, 1] == 0)
-    assert good.sum() >= WORLDS - 2
-    np.testing.assert_allclose(dense["traj.v"][:, good], half["traj.v"][:, good], atol=1e-7)
+    dense, *others = (roll(x, form=form, iterations=20000, polish=20) for form in ("dense", "half-solved", "alternating"))
+    for other in others:
+        good = (dense["status"][:, 1] == 0) & (other["status"][:, 1] == 0)
+        assert good.sum() >= WORLDS - 2
+        np.testing.assert_allclose(dense["traj.v"][:, good], other["traj.v"][:, good], atol=1e-7)
 
 
 # ---- status --------------------------------------------------------------------------------------------------------

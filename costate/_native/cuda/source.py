@@ -131,7 +131,7 @@ def definitions(
 ) -> list[str]:
     """-D of one kernel; see drivers/cuda.cu."""
     named = {
-        "MODEL": f'"{MODEL}"', "METHOD": options["method"], "HALF_SOLVED": options["half_solved"], "IMPACTS": options["impacts"],
+        "MODEL": f'"{MODEL}"', "METHOD": options["method"], "FORM": options["form"], "IMPACTS": options["impacts"],
         "PROJECT": options["project"], "SIDES": options["sides"], "EXACT": options["exact"], "OP_CODE": op,
         "ADJOINT": int(adjoint), "SCALAR": scalar, "SCRATCH": scratch, "LOCAL": int(local), "CALL_SIZE": call_size,
     }  # fmt: skip

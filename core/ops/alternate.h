@@ -1,0 +1,170 @@
+// alternate: lambda by passes over two easy halves in turn, all rows without bounds and each block alone (Douglas and Rachford; ADMM), and its adjoint.
+//
+//   z = Pi(p),   x = (A + D)^-1 (D (2 z - p) - b),   p += x - z;   D = d / rho
+// Where it comes to rest x = z and p = z - D^-1 (A z + b): z is its own projection from there, as in the natural map, whatever D is. Many contacts that hold each
+// other, more than there are dofs, make sweeps crawl and let Newton steps go astray; here they only cost passes. So Newton steps that start here mostly need
+// one to three. A pass is a product with a matrix, which is inverted once. Pi takes cones at its own normal, not at the one before, as sweeps do.
+#pragma once
+#include "inverse.h"
+#include "polish.h"
+
+CS_BEGIN
+
+// d of the first round, and of others, which begin where Newton steps went astray: the smaller, the more a pass trusts A
+constexpr double kStiff = 0.1, kStiffLater = 0.03;
+// no adjoint: a constant
+template <class T> CS_FN T stiffness_of(int round) { return T(ElementOf<T>(round ? kStiffLater : kStiff)); }
+
+// project_block: z = Pi(p) of block i; of a row against turning after its contact
+template <class T> CS_FN void project_block(const Rows<T>& rw, const Options& o, int i, const T* p, T* z) {
+  int r = rw.first_row[i];
+  T lo, hi;
+  row_bounds(rw, i, z, lo, hi);
+  T x = z[r] = min(max(p[r], lo), hi);
+  if (rw.kind[i] != kContactRows) return;
+  T x1 = p[r + 1], x2 = third(rw, p + r);
+  cone_project(o, x1, x2, rw.block_mu[i] * max(x, T(0)));
+  z[r + 1] = x1;
+  if (rw.width == 3) z[r + 2] = x2;
+}
+// adjoint: p_bar += that of z_bar; of a row against turning before its contact, to whose z_bar it adds
+template <class T> CS_FN void project_block_adj(const Rows<T>& rw, const Options& o, int i, const T* p, const T* z, T* z_bar,
+                                                const RowBars<T>& rb, T* p_bar) {
+  int r = rw.first_row[i];
+  T zero = T(0), g = z_bar[r], lo, hi;
+  if (rw.kind[i] == kContactRows) {
+    T n = max(z[r], zero), g1 = z_bar[r + 1], g2 = third(rw, z_bar + r);
+    Cone<T> c = cone_slope(o, p[r + 1], third(rw, p + r), rw.block_mu[i] * n);
+    T size_bar = fma(c.cx, g1, c.cy * g2);
+    rb.block_mu[i] = fma(n, size_bar, rb.block_mu[i]);
+    g = fma(rw.block_mu[i], size_bar, g);
+    p_bar[r + 1] += fma(c.Pxx, g1, c.Pxy * g2);
+    if (rw.width == 3) p_bar[r + 2] += fma(c.Pxy, g1, c.Pyy * g2);
+  }
+  row_bounds(rw, i, z, lo, hi);
+  // a row whose bounds are one (a motor on a tie) is always at them
+  auto high = p[r] > hi;
+  auto low = (p[r] < lo) | (!(high | (lo < hi)));
+  row_bounds_adj(rw, i, z, select(low, g, zero), select(high, g, zero), rb, z_bar);
+  p_bar[r] += select(low | high, zero, g);
+}
+
+// What a round works on: an island, and the numbers of its rows
+template <class T> struct Alternate {
+  int s, first, last, r0, n;  // island, its blocks and rows
+  T d, *G;                    // (A + D)^-1
+  T *p, *q;                   // [rows] all islands'; z is rw.lam
+};
+// no adjoint: alternate_adj has it.   (A + D)^-1 of island s, and where a round starts: p = lambda - D^-1 y
+template <class T> CS_OP Alternate<T> alternate_start(const Rows<T>& rw, int s, T d) {
+  Alternate<T> x;
+  x.s = s, x.d = d, x.p = rw.start, x.q = rw.delta, x.G = rw.K + rw.island_A[s];
+  island_rows(rw, s, x.first, x.last, x.r0, x.n);
+  const T* A = rw.A + rw.island_A[s];
+  T *G = x.G, inv = T(1) / d;
+  int n = x.n, r0 = x.r0;
+  set_rows(G, n * n, [&](int k) { return A[k]; });
+  share(n, [&](int k) {
+    G[k * (n + 1)] = fma(d, rw.inv_rho[r0 + k], G[k * (n + 1)]);
+    x.p[r0 + k] = fnma(inv * rw.rho[r0 + k], rw.y[r0 + k], rw.lam[r0 + k]);
+  });
+  invert(G, n, rw.pivots, rw.pivots + n);
+  return x;
+}
+
+// no adjoint: alternate_adj has it.   z = Pi(p), and what A + D is solved for: q = D (2 z - p) - b
+template <class T>
+CS_OP void alternate_project(const Tree& t, const Rows<T>& rw, const Options& o, const Alternate<T>& x, const T* p) {
+  auto block = [&](int i) {
+    project_block(rw, o, i, p, rw.lam);
+    for (int r = rw.first_row[i]; r < rw.first_row[i + 1]; r++)
+      x.q[r] = fma(x.d * rw.inv_rho[r], rw.lam[r] + (rw.lam[r] - p[r]), -rw.b[r]);
+  };
+  share(x.last - x.first, [&](int i) {
+    if (rw.kind[x.first + i] != kTurnRow) block(x.first + i);
+  });
+  CS_IF(Tree, t, turns) {
+    share(x.last - x.first, [&](int i) {
+      if (rw.kind[x.first + i] == kTurnRow) block(x.first + i);
+    });
+  }
+}
+
+// alternate: a round of passes from rw.lam, in lanes that are `moving`
+template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& rw, const Options& o, int round, M moving) {
+  int rows = rw.count[1], passes = passes_of(round);
+  set_rows(rw.before, rows, [&](int r) { return rw.lam[r]; });
+  natural_velocity(rw);
+  for (int s = 0; s < rw.count[2]; s++) {
+    Alternate<T> x = alternate_start(rw, s, stiffness_of<T>(round));
+    CS_SHORT (int k = 0; k < passes; k++) {
+      alternate_project(t, rw, o, x, x.p);
+      island_times(rw, s, x.G, x.q + x.r0, x.n, [&](int j, T y) { x.p[x.r0 + j] += y - rw.lam[x.r0 + j]; });
+    }
+    alternate_project(t, rw, o, x, x.p);
+  }
+  set_rows(rw.lam, rows, [&](int r) { return select(moving, rw.lam[r], rw.before[r]); });
+}
+// adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each; with q_bar = G x_bar
+// the bars of A and D are those of -q_bar . (A + D) x
+template <class T>
+CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb) {
+  int rows = rw.count[1], passes = passes_of(round);
+  T zero = T(0), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x_bar = rb.z, *before = rw.before;
+  auto moved = took > T(0.5);
+  set_rows(before, rows, [&](int r) { return rw.lam[r]; });
+  natural_velocity(rw);
+  for (int s = 0; s < rw.count[2]; s++) {
+    Alternate<T> at = alternate_start(rw, s, stiffness_of<T>(round));
+    int n = at.n, r0 = at.r0;
+    T *A_bar = rb.A + rw.island_A[s], d = at.d, *q = at.q + r0, *z = rw.lam + r0;
+    const T* A = rw.A + rw.island_A[s];
+    auto kept = [&](int k) { return rw.passed + k * rows; };
+    share(n, [&](int j) { kept(0)[r0 + j] = at.p[r0 + j]; });
+    for (int k = 0; k < passes; k++) {
+      alternate_project(t, rw, o, at, kept(k));
+      island_times(rw, s, at.G, q, n, [&](int j, T y) { kept(k + 1)[r0 + j] = kept(k)[r0 + j] + (y - z[j]); });
+    }
+    auto project_adj = [&](int k) {  // z_bar to p_bar
+      for (int i = at.last - 1; i >= at.first; i--)
+        if (rw.kind[i] == kTurnRow) project_block_adj(rw, o, i, kept(k), rw.lam, z_bar, rb, p_bar);
+      for (int i = at.first; i < at.last; i++)
+        if (rw.kind[i] != kTurnRow) project_block_adj(rw, o, i, kept(k), rw.lam, z_bar, rb, p_bar);
+    };
+    auto D_bar = [&](int j, T by) {  // D = d / rho
+      rb.rho[r0 + j] = fnma(d * rw.inv_rho[r0 + j] * rw.inv_rho[r0 + j], by, rb.rho[r0 + j]);
+    };
+    alternate_project(t, rw, o, at, kept(passes));
+    share(n, [&](int j) { z_bar[r0 + j] = select(moved, rb.lam[r0 + j], zero), p_bar[r0 + j] = zero; });
+    project_adj(passes);
+    for (int k = passes - 1; k >= 0; k--) {
+      const T* p = kept(k) + r0;
+      alternate_project(t, rw, o, at, kept(k));
+      share(n, [&](int j) { x_bar[r0 + j] = p_bar[r0 + j]; });
+      island_times(rw, s, at.G, x_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = y; });
+      island_times(rw, s, at.G, q, n, [&](int j, T y) { x_bar[r0 + j] = y; });  // x itself
+      for (int i = 0; i < n; i++)
+        share(n, [&](int j) { A_bar[i * n + j] = fnma(q_bar[r0 + i], x_bar[r0 + j], A_bar[i * n + j]); });
+      share(n, [&](int j) {
+        T D = d * rw.inv_rho[r0 + j], by = q_bar[r0 + j];
+        D_bar(j, by * (z[j] + (z[j] - p[j]) - x_bar[r0 + j]));
+        rb.b[r0 + j] -= by;
+        z_bar[r0 + j] = fma(D + D, by, -p_bar[r0 + j]), p_bar[r0 + j] = fnma(D, by, p_bar[r0 + j]);
+      });
+      project_adj(k);
+    }
+    // p = lambda - D^-1 y,  y = A lambda + b
+    T* y_bar = q_bar + r0;
+    share(n, [&](int j) {
+      T rho = rw.rho[r0 + j] / d;
+      y_bar[j] = -rho * p_bar[r0 + j];
+      D_bar(j, rho * rho * rw.y[r0 + j] * p_bar[r0 + j]);
+      rb.b[r0 + j] += y_bar[j];
+      rb.lam[r0 + j] = select(moved, p_bar[r0 + j], rb.lam[r0 + j]);
+    });
+    for (int i = 0; i < n; i++) share(n, [&](int j) { A_bar[i * n + j] = fma(y_bar[i], before[r0 + j], A_bar[i * n + j]); });
+    island_times(rw, s, A, y_bar, n, [&](int j, T y) { rb.lam[r0 + j] += y; });
+  }
+}
+
+CS_END
