@@ -20,8 +20,8 @@ enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows =
 constexpr int kRound = 5;  // sweeps between two attempts to polish
 // Models that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
-// Passes of a round that alternates; twice as many in each of the next kMorePasses
-constexpr int kPasses = 30, kMorePasses = 3;
+// A round that alternates: what it counts for in sweeps, and its passes; twice as many from the fourth round on, and again from the sixth
+constexpr int kAlternateRound = 3, kPasses = 30;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
@@ -90,7 +90,8 @@ template <class T> struct Rows : Layout {
   T *took, *damped;  // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
   int* event;  // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go, kAlternateEvent + round   by relax
   T* passed;   // [passes + 1, rows] scratch of alternate_adj
-  Pivots<T>* pivots;         // [2, rows] scratch of invert, where rounds alternate
+  Pivots<T>* pivots;  // [2, rows] scratch of invert, where rounds alternate
+  T* G;               // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
@@ -186,7 +187,7 @@ CS_FN bool alternates(const Tree& t, const Options& o) {
   return !t.chained && !t.large && (o.form == kAlternate || (o.form == kByModel && t.tree_rows > kDenseRows));
 }
 // no adjoint: integers
-CS_FN int passes_of(int round) { return kPasses << (round < kMorePasses ? round : kMorePasses); }
+CS_FN int passes_of(int round) { return kPasses << (round < 3 ? 0 : round < 5 ? 1 : 2); }
 
 // no adjoint: memory.   of shapes, pairs and candidates
 template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
@@ -233,8 +234,8 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
   bool alternate = alternates(t, o);
-  r.passed = m.template take<T>(keep && alternate ? (passes_of((o.iterations - 1) / kRound) + 1) * n : 0);
-  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0);
+  r.passed = m.template take<T>(keep && alternate ? (passes_of((o.iterations - 1) / kAlternateRound) + 1) * n : 0);
+  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0), r.G = m.template take<T>(alternate ? numbers : 0);
   if (!keep) r.history = nullptr;
   r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.falls = m.template take<T>(o.impacts ? t.nb : 0),
   r.rate = m.template take<T>(o.impacts ? t.nv : 0);

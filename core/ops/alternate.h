@@ -10,10 +10,8 @@
 
 CS_BEGIN
 
-// d of the first round, and of others, which begin where Newton steps went astray: the smaller, the more a pass trusts A
-constexpr double kStiff = 0.1, kStiffLater = 0.03;
-// no adjoint: a constant
-template <class T> CS_FN T stiffness_of(int round) { return T(ElementOf<T>(round ? kStiffLater : kStiff)); }
+// d: the smaller, the more a pass trusts A
+constexpr double kStiff = 0.04;
 
 // project_block: z = Pi(p) of block i; of a row against turning after its contact
 template <class T> CS_FN void project_block(const Rows<T>& rw, const Options& o, int i, const T* p, T* z) {
@@ -49,26 +47,34 @@ template <class T> CS_FN void project_block_adj(const Rows<T>& rw, const Options
   p_bar[r] += select(low | high, zero, g);
 }
 
+// no adjoint: alternate_adj knows that dG = -G dA G.   G = (A + D)^-1 of all islands, for all rounds
+template <class T> CS_OP void alternate_matrix(const Rows<T>& rw) {
+  T d = T(ElementOf<T>(kStiff));
+  for (int s = 0; s < rw.count[2]; s++) {
+    int first, last, r0, n;
+    island_rows(rw, s, first, last, r0, n);
+    const T* A = rw.A + rw.island_A[s];
+    T* G = rw.G + rw.island_A[s];
+    set_rows(G, n * n, [&](int k) { return A[k]; });
+    share(n, [&](int k) { G[k * (n + 1)] = fma(d, rw.inv_rho[r0 + k], G[k * (n + 1)]); });
+    invert(G, n, rw.pivots, rw.pivots + n);
+  }
+}
+
 // What a round works on: an island, and the numbers of its rows
 template <class T> struct Alternate {
   int s, first, last, r0, n;  // island, its blocks and rows
-  T d, *G;                    // (A + D)^-1
-  T *p, *q;                   // [rows] all islands'; z is rw.lam
+  T d;
+  const T* G;
+  T *p, *q;  // [rows] all islands'; z is rw.lam
 };
-// no adjoint: alternate_adj has it.   (A + D)^-1 of island s, and where a round starts: p = lambda - D^-1 y
-template <class T> CS_OP Alternate<T> alternate_start(const Rows<T>& rw, int s, T d) {
+// no adjoint: alternate_adj has it.   island s, and where a round starts there: p = lambda - D^-1 y
+template <class T> CS_FN Alternate<T> alternate_start(const Rows<T>& rw, int s) {
   Alternate<T> x;
-  x.s = s, x.d = d, x.p = rw.start, x.q = rw.delta, x.G = rw.K + rw.island_A[s];
+  x.s = s, x.d = T(ElementOf<T>(kStiff)), x.p = rw.start, x.q = rw.delta, x.G = rw.G + rw.island_A[s];
   island_rows(rw, s, x.first, x.last, x.r0, x.n);
-  const T* A = rw.A + rw.island_A[s];
-  T *G = x.G, inv = T(1) / d;
-  int n = x.n, r0 = x.r0;
-  set_rows(G, n * n, [&](int k) { return A[k]; });
-  share(n, [&](int k) {
-    G[k * (n + 1)] = fma(d, rw.inv_rho[r0 + k], G[k * (n + 1)]);
-    x.p[r0 + k] = fnma(inv * rw.rho[r0 + k], rw.y[r0 + k], rw.lam[r0 + k]);
-  });
-  invert(G, n, rw.pivots, rw.pivots + n);
+  T inv = T(1) / x.d;
+  share(x.n, [&](int k) { x.p[x.r0 + k] = fnma(inv * rw.rho[x.r0 + k], rw.y[x.r0 + k], rw.lam[x.r0 + k]); });
   return x;
 }
 
@@ -96,7 +102,7 @@ template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& r
   set_rows(rw.before, rows, [&](int r) { return rw.lam[r]; });
   natural_velocity(rw);
   for (int s = 0; s < rw.count[2]; s++) {
-    Alternate<T> x = alternate_start(rw, s, stiffness_of<T>(round));
+    Alternate<T> x = alternate_start(rw, s);
     CS_SHORT (int k = 0; k < passes; k++) {
       alternate_project(t, rw, o, x, x.p);
       island_times(rw, s, x.G, x.q + x.r0, x.n, [&](int j, T y) { x.p[x.r0 + j] += y - rw.lam[x.r0 + j]; });
@@ -105,17 +111,17 @@ template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& r
   }
   set_rows(rw.lam, rows, [&](int r) { return select(moving, rw.lam[r], rw.before[r]); });
 }
-// adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each; with q_bar = G x_bar
-// the bars of A and D are those of -q_bar . (A + D) x
+// adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each: x is what it
+// changes by, and z. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x
 template <class T>
 CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb) {
   int rows = rw.count[1], passes = passes_of(round);
-  T zero = T(0), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x_bar = rb.z, *before = rw.before;
+  T zero = T(0), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z, *before = rw.before;
   auto moved = took > T(0.5);
   set_rows(before, rows, [&](int r) { return rw.lam[r]; });
   natural_velocity(rw);
   for (int s = 0; s < rw.count[2]; s++) {
-    Alternate<T> at = alternate_start(rw, s, stiffness_of<T>(round));
+    Alternate<T> at = alternate_start(rw, s);
     int n = at.n, r0 = at.r0;
     T *A_bar = rb.A + rw.island_A[s], d = at.d, *q = at.q + r0, *z = rw.lam + r0;
     const T* A = rw.A + rw.island_A[s];
@@ -138,16 +144,14 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
     share(n, [&](int j) { z_bar[r0 + j] = select(moved, rb.lam[r0 + j], zero), p_bar[r0 + j] = zero; });
     project_adj(passes);
     for (int k = passes - 1; k >= 0; k--) {
-      const T* p = kept(k) + r0;
+      const T *p = kept(k) + r0, *next = kept(k + 1) + r0;
       alternate_project(t, rw, o, at, kept(k));
-      share(n, [&](int j) { x_bar[r0 + j] = p_bar[r0 + j]; });
-      island_times(rw, s, at.G, x_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = y; });
-      island_times(rw, s, at.G, q, n, [&](int j, T y) { x_bar[r0 + j] = y; });  // x itself
-      for (int i = 0; i < n; i++)
-        share(n, [&](int j) { A_bar[i * n + j] = fnma(q_bar[r0 + i], x_bar[r0 + j], A_bar[i * n + j]); });
+      island_times(rw, s, at.G, p_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = y; });
+      share(n, [&](int j) { x[r0 + j] = next[j] - p[j] + z[j]; });
+      for (int i = 0; i < n; i++) minus(A_bar + i * n, q_bar[r0 + i], x + r0, n);
       share(n, [&](int j) {
         T D = d * rw.inv_rho[r0 + j], by = q_bar[r0 + j];
-        D_bar(j, by * (z[j] + (z[j] - p[j]) - x_bar[r0 + j]));
+        D_bar(j, by * (z[j] + (z[j] - p[j]) - x[r0 + j]));
         rb.b[r0 + j] -= by;
         z_bar[r0 + j] = fma(D + D, by, -p_bar[r0 + j]), p_bar[r0 + j] = fnma(D, by, p_bar[r0 + j]);
       });
@@ -162,7 +166,7 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
       rb.b[r0 + j] += y_bar[j];
       rb.lam[r0 + j] = select(moved, p_bar[r0 + j], rb.lam[r0 + j]);
     });
-    for (int i = 0; i < n; i++) share(n, [&](int j) { A_bar[i * n + j] = fma(y_bar[i], before[r0 + j], A_bar[i * n + j]); });
+    for (int i = 0; i < n; i++) minus(A_bar + i * n, -y_bar[i], before + r0, n);
     island_times(rw, s, A, y_bar, n, [&](int j, T y) { rb.lam[r0 + j] += y; });
   }
 }

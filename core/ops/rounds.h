@@ -3,6 +3,7 @@
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
 //   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried (of robots: where it rises clearly, or twice in a
 //   row); it is kept unless the residual clearly rises, and else the next one is damped.
+//   Where many rows can act on a robot, rounds begin with passes over two halves in turn (ops/alternate.h) in place of sweeps
 //   Where Newton steps of robots stall, it is mostly one contact that sweeps hold although it should open: they are tried once more without that one
 // Both modes give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared (ops/constrain.h):
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
@@ -26,6 +27,8 @@ constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
+// Contacts that hold each other can contradict each other by so little, m/s; what a round that alternates does not bring to half of what it was, below this, stays
+constexpr double kContradiction = 1e-5;
 constexpr int kVain = 2;  // as many of them in a row end an attempt; not the first one of those that are bold
 
 // no adjoint: memory.   lambda before the next event
@@ -121,24 +124,25 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
   using E = ElementOf<T>;
   Private<T> own;
   const Rows<T>& rw = in_private(all, own);
-  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), sweeps = T(0), done = T(0);
+  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), best = res, sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
   bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows), alternating = alternates(t, o);
   T some = T(0);  // lanes that have rows at all
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
   set_rows(rw.lam, n, [&](int) { return T(0); });
+  if (alternating && any(some > T(0.5))) alternate_matrix(rw);
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
     if (alternating && any(moving)) {
-      int round = count / kRound;
+      int round = count / kAlternateRound;
       remember(rw, events);
       alternate(t, rw, o, round, moving);
       if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
       events++;
       sweeps += select(moving, T(E(passes_of(round))), T(0));
     }
-    if (alternating) count += kRound;
+    if (alternating) count += kAlternateRound;
     for (int k = 0; k < kRound && count < o.iterations && !alternating; k++, count++) {
       if (!any(moving)) continue;
       T change = T(0);
@@ -160,9 +164,10 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
     CS_IF(Tree, t, chained) newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
-    else if (alternating) newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain, done, res, done, events);
+    else if (alternating) newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain + 1, done, res, done, events);
     else if (o.polish) newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
+    if (alternating) done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done), best = min(best, res);
   }
   auto open = res > tol;
   if (o.polish && any(open)) {

@@ -49,38 +49,51 @@ template <class T> CS_OP int fill_slots(int* slots, const int* lanes_of, const i
   return n;
 }
 
+// no adjoint: chooses.   the lanes in which candidate c has rows, as bits; near: where in the list of near pairs to begin to look for its own; depth: -gap, or 0
+template <class T> CS_FN int active_lanes(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in,
+                                          const Options& o, int c, [[maybe_unused]] int& near, T& depth) {
+  using E = ElementOf<T>;
+  T rate = T(0), later = T(0);
+  if (in.split)
+    gap_rates(t, tr, rw, in, c, rate, later);
+  else
+    rate = approach(t, tr, rw, c);
+  auto active =
+      (fma(in.split ? in.reach : in.h, min(rate, T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
+  // what flies has no rows: the part ends where it meets. So does what leaves fast, and is sent back by an impact on one of the two
+  if (in.split) {
+    T touching = T(E(kTouching<E>)), fast = T(E(o.bounce_speed));
+    auto away = (rw.gap[c] > touching) | ((rw.gap[c] > -touching) & (approach(t, tr, rw, c) > fast));
+    active = active & !(away & (in.touching ? later == later : later < -fast));
+  }
+  depth = select(active, -rw.gap[c], T(0));
+  int bits = int(lane_bits(active));
+#ifndef CS_FIXED_ROWS
+  while (rw.near[near] != rw.cand_pair[c]) near++;
+  bits &= rw.near_bits[near];
+#endif
+  return bits;
+}
+
 // no adjoint: chooses.   rw.used gets the lanes in which a candidate has rows
 template <class T>
 CS_OP void active_contacts(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, candidates = rw.count[6];
-  [[maybe_unused]] int near = 0;
-  T deepest = T(0);
+  int total[lanes<T>] = {}, wanted[lanes<T>] = {}, candidates = rw.count[6], near = 0;
+  T deepest = T(0), depth = T(0);
+  if constexpr (kTeam > 1) {
+    share(candidates, [&](int c) {
+      int from = 0;
+      T unused;
+      rw.used[c] = active_lanes(t, tr, rw, in, o, c, from, unused);
+    });
+  }
   CS_FOR (int c = 0; c < candidates; c++) {
-#ifndef CS_FIXED_ROWS
-    while (rw.near[near] != rw.cand_pair[c]) near++;
-#endif
-    T rate = T(0), later = T(0);
-    if (in.split)
-      gap_rates(t, tr, rw, in, c, rate, later);
-    else
-      rate = approach(t, tr, rw, c);
-    auto active =
-        (fma(in.split ? in.reach : in.h, min(rate, T(0)), rw.gap[c]) < T(E(o.margin))) & (rw.gap[c] < T(E(0.5 * kNowhere)));
-    // what flies has no rows: the part ends where it meets. So does what leaves fast, and is sent back by an impact on one of the two
-    if (in.split) {
-      T touching = T(E(kTouching<E>)), fast = T(E(o.bounce_speed));
-      auto away = (rw.gap[c] > touching) | ((rw.gap[c] > -touching) & (approach(t, tr, rw, c) > fast));
-      active = active & !(away & (in.touching ? later == later : later < -fast));
-    }
-#ifndef CS_FIXED_ROWS
-    int bits = int(lane_bits(active)) & rw.near_bits[near];
-#else
-    int bits = int(lane_bits(active));
-#endif
+    int bits = kTeam > 1 ? rw.used[c] : active_lanes(t, tr, rw, in, o, c, near, depth);
+    if constexpr (kTeam > 1) depth = -rw.gap[c];
     rw.used[c] = bits;
     if (!bits) continue;
-    deepest = select(active, max(deepest, -rw.gap[c]), deepest);
+    deepest = max(deepest, depth);
     for (int l = 0; l < lanes<T>; l++) {
       if (!(bits >> l & 1)) continue;
       wanted[l]++;
@@ -178,16 +191,17 @@ CS_FN void list_dofs(const Tree& t, int b, int stamp, int* mark, int* list, int&
   }
 }
 
-// no adjoint: integers.   the dofs above two bodies, in order: from the leaves, always the higher of two, and then reversed; returns how many
+// no adjoint: integers.   the dofs above two bodies, in order: from the leaves, always the higher of two, and then reversed; returns how many.   list: may be null
 CS_FN int merge_dofs(const Tree& t, int a, int b, int* list) {
   int n = 0, d = a < 0 ? -1 : t.last_dof[a], e = b < 0 ? -1 : t.last_dof[b];
   while (d >= 0 || e >= 0) {
     int next = d > e ? d : e;
-    list[n++] = next;
+    if (list) list[n] = next;
+    n++;
     if (d == next) d = t.dof_parent[d];
     if (e == next) e = t.dof_parent[e];
   }
-  for (int i = 0, j = n - 1; i < j; i++, j--) {
+  for (int i = 0, j = n - 1; list && i < j; i++, j--) {
     int low = list[j];
     list[j] = list[i], list[i] = low;
   }
@@ -213,6 +227,13 @@ template <class T> CS_FN void block_reach(const Tree& t, const Rows<T>& rw, int 
   rw.reach_n[i] = n, rw.col_n[i] = columns;
 }
 
+// no adjoint: integers.   where the lists and numbers of block i end
+template <class T> CS_FN void block_ends(const Rows<T>& rw, int i) {
+  int rows = rw.kind[i] == kContactRows ? rw.width : 1;
+  rw.col_adr[i + 1] = rw.col_adr[i] + rw.col_n[i];
+  rw.J_adr[i + 1] = rw.J_adr[i] + rows * rw.list_n[i], rw.Y_adr[i + 1] = rw.Y_adr[i] + rows * rw.col_n[i];
+}
+
 // no adjoint: integers.   the columns of block i: all that can move it in any lane
 template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i) {
   int n = 0, last = -1, *list = rw.col + rw.col_adr[i];
@@ -235,9 +256,19 @@ template <class T> CS_OP void block_list(const Tree& t, const Rows<T>& rw, int i
   }
   rw.list_n[i] = n;
   block_reach(t, rw, i, list);
-  int rows = rw.kind[i] == kContactRows ? rw.width : 1;
-  rw.col_adr[i + 1] = rw.col_adr[i] + rw.col_n[i];
-  rw.J_adr[i + 1] = rw.J_adr[i] + rows * n, rw.Y_adr[i + 1] = rw.Y_adr[i] + rows * rw.col_n[i];
+  block_ends(rw, i);
+}
+
+// no adjoint: integers.   the columns of all n blocks, by a team; not where equality rows are columns too, or whole trees are
+template <class T> CS_FN void block_lists_together(const Tree& t, const Rows<T>& rw, int n) {
+  auto merge = [&](int i, int* list) {
+    int a, b;
+    block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
+    return merge_dofs(t, a, b, list);
+  };
+  share(n, [&](int i) { rw.reach_n[i] = 0, rw.list_n[i] = rw.col_n[i] = merge(i, nullptr); });
+  for (int i = 0; i < n; i++) block_ends(rw, i);
+  share(n, [&](int i) { merge(i, rw.col + rw.col_adr[i]); });
 }
 
 // Trees joined by rows, as a forest of pointers
@@ -307,18 +338,20 @@ CS_OP void slots(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Row
   CS_FOR (int s = 0; s < islands; s++) rw.island_block[s] = rw.island_block[s + 1];
   rw.island_block[islands] = n;
   rw.col_adr[0] = rw.J_adr[0] = rw.Y_adr[0] = 0;
+  bool together = kTeam > 1 && t.form == kSparse && !t.large && !t.n_item;
   CS_FOR (int s = 0; s < islands; s++) {
     int row0 = rows;
     rw.island_A[s] = numbers;
     CS_FOR (int i = rw.island_block[s]; i < rw.island_block[s + 1]; i++) {
       rw.item[i] = block_slot(t, rw, sorted[i], n_limits, n_touch, rw.kind[i]), rw.first_row[i] = rows;
       some_item<T>(rw.item[i], rw.same[i]);
-      block_list(t, rw, i);
+      if (!together) block_list(t, rw, i);
       bool contact = rw.kind[i] == kContactRows;
       rows += contact ? rw.width : 1, rw.island_singles[s] += !contact;
     }
     numbers += t.large ? 9 * (rw.island_block[s + 1] - rw.island_block[s]) : (rows - row0) * (rows - row0);
   }
+  if (together) block_lists_together(t, rw, n);
   if (t.turns) {
     int *place = sorted + n, contacts = turns + t.turns * n_touch;
     CS_FOR (int i = 0; i < n; i++) place[sorted[i]] = i;

@@ -71,7 +71,7 @@ int main() {
     double cone = cones[trial % 4];
     w.t.chained = 0;
     same += check_solution(w, cone);
-    Asked few = alternating(exact(5, 0, cone)), newton = alternating(exact(5, 3, cone)), two = alternating(exact(10, 1, cone));
+    Asked few = alternating(exact(3, 0, cone)), newton = alternating(exact(3, 3, cone)), two = alternating(exact(6, 1, cone));
     check_passes("exact, passes", w, few, kSweeps, rng);
     check_passes("exact, passes and Newton steps", w, newton, kNewton, rng);
     check_passes("exact, two rounds", w, two, kNewton, rng);

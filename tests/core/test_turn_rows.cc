@@ -252,7 +252,7 @@ static void check_scenes(Random& rng) {
     check_adj("exact, Newton", w, exact(7, 2, cone), kNewton, rng);
     check_fields(w, exact(6, 1, cone), kNewton, rng, seen);
     check_fallback(w, rng);
-    Asked passes = exact(5, 2, cone);
+    Asked passes = exact(3, 2, cone);
     passes.form = kAlternate;
     int chained = w.t.chained;
     w.t.chained = 0;
