@@ -1,13 +1,18 @@
-"""What the solver's options cost and give, on the standing quadruped and the ant; and what a step without contact costs."""
+"""What the solver's options cost and give, on the standing quadruped and the ant; what a round starts with, on a humanoid
+that lies; and what a step without contact costs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 import costate as cs
+from bench import crowd as c
 from bench import gait as g
 from bench import models as m
 from bench.contact import DT, STEPS
+from bench.cuda import CASES, Plan
 from bench.tables import Table, us
 from bench.timing import Work, interleaved
 from bench.walkers import ant, standing_quadruped
@@ -17,6 +22,7 @@ VARIANTS = (
     cs.PGS(),
     cs.PGS(form="dense"),
     cs.PGS(form="half-solved"),
+    cs.PGS(form="alternating"),
     cs.PGS(iterations=5),
     cs.PGS(iterations=10),
     cs.PGS(iterations=50),
@@ -32,14 +38,20 @@ VARIANTS = (
 )
 NOTES = f"""Microseconds per world and step, float64, {WORLDS} worlds, the walks of the tables above. Accurate: share of steps
 with a natural residual under {g.ACCURATE:g} m/s. Backward is implicit, by the first state, the controls and all parameters."""
+LYING, LYING_STEPS = 64, 20  # worlds
+FORMS = ("alternating", "dense", "half-solved")  # the first one is the default of a humanoid
+LYING_NOTES = f"""Microseconds per world and step, {LYING} worlds of {LYING_STEPS} steps of 5 ms. The humanoid of 27 dof fell
+and lies, its links touch each other, it moves its motors. Accurate: share of steps with a natural residual under
+{c.UNSOLVED:g} m/s; converged: under the tolerance, 1e-5 m/s in float32 and 1e-10 m/s in float64. Backward is implicit where a
+step converged, by the first state, the controls and all parameters."""
 PARTS_NOTES = f"""Microseconds per world and step of the quadruped, float64, {WORLDS} worlds: what a step costs before there is
 any contact, and what contact adds."""
 
 
 def run(*, quick: bool) -> list[Table]:
-    """A table per robot, and one of a step's parts."""
+    """A table per robot, one of rounds, and one of a step's parts."""
     return [*(_options(g.walk(robot, WORLDS, STEPS, dt=DT[robot.name]), quick=quick) for robot in (standing_quadruped(), ant())),
-            _parts(quick=quick)]  # fmt: skip
+            _rounds(quick=quick), _parts(quick=quick)]  # fmt: skip
 
 
 def _options(walk: g.Walk, *, quick: bool) -> Table:
@@ -61,6 +73,23 @@ def _name(solver: cs.PGS) -> str:
     """Only what differs from the default."""
     changed = {name: value for name, value in vars(solver).items() if value != getattr(cs.PGS(), name)}
     return ", ".join(f"{name} {value}" for name, value in changed.items()) or "default"
+
+
+def _rounds(*, quick: bool) -> Table:
+    columns = ("form", "precision", "step", "step and backward", "accurate", "converged", "largest residual, m/s")
+    table = Table("What a round starts with, a humanoid that lies", columns, notes=LYING_NOTES)
+    for dtype in (torch.float32, torch.float64):
+        crowd = CASES["humanoid"].crowd(Plan("cpu", steps=LYING_STEPS), LYING, dtype)
+        sims = {form: crowd.simulator(solver=cs.PGS(form=form)) for form in FORMS}
+        works: dict[str, Work] = {f"step {form}": c.forward(sim, crowd) for form, sim in sims.items()}
+        works |= {f"both {form}": c.both(sim, crowd) for form, sim in sims.items()}
+        spent = {name: seconds / crowd.world_steps for name, seconds in interleaved(works, quick=quick).items()}
+        for form, sim in sims.items():
+            look, status = c.look(sim, crowd), sim.rollout(crowd.start, crowd.controls).status
+            converged = 1 - status.unconverged.sum().item() / crowd.world_steps
+            shares = f"{1 - look.unsolved:.2%}", f"{converged:.2%}", f"{look.worst:.1e}"
+            table.add(form, str(dtype)[6:], us(spent[f"step {form}"]), us(spent[f"both {form}"]), *shares)
+    return table
 
 
 def _parts(*, quick: bool) -> Table:

@@ -119,6 +119,18 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
   }
 }
 
+// no adjoint: relax_adj and natural_adj.   Newton steps; where they lead away from the solution it is as if they had not been taken
+template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+  T before = res;
+  int first = events, n = rw.count[1];
+  set_rows(rw.stalled, n, [&](int r) { return rw.lam[r]; });
+  newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain + 1, done, res, done, events);
+  auto astray = res > before;
+  not_taken(rw, astray, first, events);
+  set_rows(rw.lam, n, [&](int r) { return select(astray, rw.stalled[r], rw.lam[r]); });
+  res = select(astray, before, res);
+}
+
 // no adjoint: relax_adj and natural_adj.   lambda of all rows
 template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
   using E = ElementOf<T>;
@@ -164,7 +176,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
     CS_IF(Tree, t, chained) newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
-    else if (alternating) newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain + 1, done, res, done, events);
+    else if (alternating) newton_after_passes(rw, o, res, done, events);
     else if (o.polish) newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
     if (alternating) done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done), best = min(best, res);
