@@ -50,7 +50,7 @@ class Status(NamedTuple):
 
     @property
     def sweeps(self) -> Any:
-        """[...] int, most sweeps of a step."""
+        """[...] int, most sweeps of a step; or passes, where rounds alternate."""
         return _int(self.numbers[..., 2])
 
     @property

@@ -28,6 +28,8 @@ inline Options read_options(const std::vector<double>& x, const Tree& t) {
             (o.sides == 0 || o.sides >= 3) && (o.method == kRounds || o.method == kInterior) && o.impacts >= 0 &&
             o.impacts <= 1000 && o.form >= kSweepsByModel && o.form <= kAlternate;
   if (!ok) throw std::invalid_argument("options: a number is out of range");
+  if (o.form == kAlternate && t.large)
+    throw std::invalid_argument("PGS: form 'alternating' needs a matrix of all rows: this model has room for too many contacts");
   if (o.method == kInterior && t.large) throw std::invalid_argument("options: too many contacts for an interior point");
   if (t.planar) {
     o.sides = 2;

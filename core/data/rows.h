@@ -18,7 +18,7 @@ constexpr int kAlternateEvent = 8;  // of Rows::event
 enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows = 3, kTurnRow = 4 };
 
 constexpr int kRound = 5;  // sweeps between two attempts to polish
-// Models that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
+// Robots that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
 // A round that alternates: what it counts for in sweeps, and its passes; twice as many from the fourth round on, and again from the sixth
 constexpr int kAlternateRound = 3, kPasses = 30;
@@ -184,7 +184,7 @@ CS_FN int max_events(const Options& o) {
 
 // no adjoint: integers.   whether a round alternates in place of sweeping; its passes
 CS_FN bool alternates(const Tree& t, const Options& o) {
-  return !t.chained && !t.large && (o.form == kAlternate || (o.form == kByModel && t.tree_rows > kDenseRows));
+  return !t.large && (o.form == kAlternate || (o.form == kByModel && !t.chained && t.tree_rows > kDenseRows));
 }
 // no adjoint: integers
 CS_FN int passes_of(int round) { return kPasses << (round < 3 ? 0 : round < 5 ? 1 : 2); }
@@ -230,12 +230,14 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.start = m.template take<T>(n);
   r.stalled = m.template take<T>(n);
   r.trial = m.template take<T>(n), r.dv = m.template take<T>(t.nv), r.limited = m.template take<int>(t.n_limit);
-  r.A = m.template take<T>(numbers), r.K = m.template take<T>(t.large ? 0 : numbers);
+  // in this order: island_times may read some numbers after the end of G and of A
+  bool alternate = alternates(t, o);
+  r.G = m.template take<T>(alternate ? numbers : 0), r.A = m.template take<T>(numbers);
+  r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
-  bool alternate = alternates(t, o);
   r.passed = m.template take<T>(keep && alternate ? (passes_of((o.iterations - 1) / kAlternateRound) + 1) * n : 0);
-  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0), r.G = m.template take<T>(alternate ? numbers : 0);
+  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0);
   if (!keep) r.history = nullptr;
   r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.falls = m.template take<T>(o.impacts ? t.nb : 0),
   r.rate = m.template take<T>(o.impacts ? t.nv : 0);

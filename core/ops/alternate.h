@@ -4,6 +4,7 @@
 // Where it comes to rest x = z and p = z - D^-1 (A z + b): z is its own projection from there, as in the natural map, whatever D is. Many contacts that hold each
 // other, more than there are dofs, make sweeps crawl and let Newton steps go astray; here they only cost passes. So Newton steps that start here mostly need
 // one to three. A pass is a product with a matrix, which is inverted once. Pi takes cones at its own normal, not at the one before, as sweeps do.
+// kinks: those of Pi, at bounds and at rims of cones
 #pragma once
 #include "inverse.h"
 #include "polish.h"

@@ -3,11 +3,11 @@
 //   rounds of kRound sweeps and up to `polish` Newton steps, until the natural residual of every lane is under the tolerance.
 //   A lane that is solved is frozen. Where a Newton step does not lower the residual a part of it is tried (of robots: where it rises clearly, or twice in a
 //   row); it is kept unless the residual clearly rises, and else the next one is damped.
-//   Where many rows can act on a robot, rounds begin with passes over two halves in turn (ops/alternate.h) in place of sweeps
+//   Where many rows can act on a robot, rounds begin with passes over two halves in turn (ops/alternate.h) in place of sweeps.
 //   Where Newton steps of robots stall, it is mostly one contact that sweeps hold although it should open: they are tried once more without that one
 // Both modes give w = -b_bar and A_bar; with  A~ = A_bar + w lambda^T  everything else is shared (ops/constrain.h):
 //   implicit  A~ = 0: the natural map differentiated at its solution (ops/polish.h, natural_adj)
-//   exact     the sweeps and Newton steps reversed one by one
+//   exact     the sweeps, passes and Newton steps reversed one by one
 #pragma once
 #include "alternate.h"
 
@@ -175,9 +175,12 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
       done = select(res > tol, done, T(1));
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
-    CS_IF(Tree, t, chained) newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
-    else if (alternating) newton_after_passes(rw, o, res, done, events);
-    else if (o.polish) newton_attempts(rw, o, o.sides == 0, res, done, events);
+    if (alternating)
+      newton_after_passes(rw, o, res, done, events);
+    else if (t.chained)
+      newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
+    else if (o.polish)
+      newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
     if (alternating) done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done), best = min(best, res);
   }

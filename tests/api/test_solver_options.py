@@ -147,3 +147,13 @@ def test_forms_and_gradients_agree_where_the_solve_converged():
     for v, bar in found[1:]:
         torch.testing.assert_close(v[solved], found[0][0][solved], rtol=0, atol=1e-12)
         torch.testing.assert_close(bar[solved], found[0][1][solved], rtol=1e-10, atol=1e-10)
+
+
+def test_too_many_contacts_for_a_matrix_of_all_rows():
+    scene = cs.Scene(max_contacts=400)
+    scene.add_ground()
+    for i in range(40):
+        scene.add_body(f"ball{i}", joint=cs.Free(), pos=(0, 0, i + 1.0), shapes=cs.Sphere(0.1))
+    large = scene.build()
+    with pytest.raises(ValueError, match="PGS: form 'alternating' needs a matrix of all rows"):
+        cs.Simulator(large, solver=cs.PGS(form="alternating")).step(cs.Simulator(large).initial_state())

@@ -69,10 +69,13 @@ int main() {
   for (int trial = 0; trial < trials; trial++) {
     World w = random_scene(parts, trial % 2, rng);
     double cone = cones[trial % 4];
-    w.t.chained = 0;
     Params<double> th = w.theta();
     for (int i = 0; i < w.t.ns && trial % 3 == 0; i++) th.friction[i] = 1.5;  // hard to solve
+    // against sweeps of robots: Coulomb's conditions can have several solutions, and the Newton steps of heaps find another one in two of the worlds
+    int chained = w.t.chained;
+    w.t.chained = 0;
     same += check_solution(w, cone);
+    w.t.chained = chained;
     Asked few = alternating(exact(3, 0, cone)), newton = alternating(exact(3, 3, cone)), two = alternating(exact(6, 1, cone));
     check_passes("exact, passes", w, few, kSweeps, rng);
     check_passes("exact, passes and Newton steps", w, newton, kNewton, rng);

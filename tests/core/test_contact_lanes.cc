@@ -14,7 +14,6 @@ int main() {
     Asked asked;
     asked.relative_softness = 1e-6, asked.cone = trial % 3 == 2 ? 4.5 : 0, asked.exact = trial / 2 % 2,
     asked.form = trial / 4 % 3;
-    if (asked.form == kAlternate) w.t.chained = 0;
     check_lanes<Pack<double, 2>>(w, asked, rng), check_lanes<Pack<double, 8>>(w, asked, rng);
     check_lanes<Pack<float, 16>>(w, asked, rng);
     check_asked(w, asked, rng);

@@ -254,10 +254,7 @@ static void check_scenes(Random& rng) {
     check_fallback(w, rng);
     Asked passes = exact(3, 2, cone);
     passes.form = kAlternate;
-    int chained = w.t.chained;
-    w.t.chained = 0;
     check_adj("exact, alternating", w, passes, kNewton, rng);
-    w.t.chained = chained;
     Run r(w, implicit(cone));
     if (!r.solved()) continue;
     converged++, states.look(r);
@@ -280,7 +277,6 @@ static void check_packs(Random& rng) {
     World w = turning_scene(trial, parts, trial / 5 % 2, trial % 3 == 1, rng);
     Asked asked;
     asked.relative_softness = 1e-6, asked.cone = trial % 3 == 2 ? 4.5 : 0, asked.exact = trial / 2 % 2, asked.form = trial % 3;
-    if (asked.form == kAlternate) w.t.chained = 0;
     check_lanes<Pack<double, 8>>(w, asked, rng);
     if (trial % 5 == 0) check_lanes<Pack<float, 16>>(w, asked, rng);
     check_asked(w, asked, rng);
