@@ -76,23 +76,34 @@ template <class T> CS_OP void acceleration_adj(const Tree& t, const Params<T>& t
 // no adjoint: integers.   can this model have rows at all?
 CS_FN bool constrained(const Tree& t) { return t.nk + t.ne + joint_rows(t) > 0; }
 
-// step: q_next [nq], v_next [nv].   rw is not touched by models without rows
-template <class T> CS_WHOLE void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
-                                      const Inputs<T>& in, T* q_next, T* v_next) {
-  CS_ALIGN();
+// no adjoint: a part of step.   v without rows: rw.v_star, or v_next of models that have none
+template <class T> CS_WHOLE void move_freely(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                             const Inputs<T>& in, T* v_next) {
   normalise(t, in.q, tr.q);
   actuate(t, th, tr.q, in.u, in.h, tr.tau, tr.D);
   motion(t, th, tr, in, tr.tau);
   T* v_star = constrained(t) ? rw.v_star : v_next;
   for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
-  CS_ALIGN();
-  if (constrained(t)) constrain(t, th, tr, rw, row_inputs(in), o, v_next);
+}
+// no adjoint: a part of step.   where v_next leads
+template <class T> CS_WHOLE void arrive(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                        const Options& o, const Inputs<T>& in, T* q_next, T* v_next) {
   CS_IF(Tree, t, ne) project(t, th, tr, rw.eq, in.h, in.split ? in.full : in.h, o.project, v_next);
   bool falls = o.impacts && constrained(t);
   CS_IF(Options, o, impacts) {
     if (falls) flight_rate(t, th, tr, rw, in, v_next);
   }
   integrate(t, tr.q, in.h, falls ? rw.rate : v_next, q_next);
+}
+
+// step: q_next [nq], v_next [nv].   rw is not touched by models without rows
+template <class T> CS_WHOLE void step(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw, const Options& o,
+                                      const Inputs<T>& in, T* q_next, T* v_next) {
+  CS_ALIGN();
+  move_freely(t, th, tr, rw, in, v_next);
+  CS_ALIGN();
+  if (constrained(t)) constrain(t, th, tr, rw, row_inputs(in), o, v_next);
+  arrive(t, th, tr, rw, o, in, q_next, v_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
 template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,

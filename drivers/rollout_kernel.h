@@ -15,11 +15,12 @@ template <class T> struct RolloutBuffers {
   RowBars<T> rb;
   Split<T> split;  // of steps that are split at impacts
   T *in[kRolloutInputs], *in_bar[kRolloutInputs];
-  T *q, *v;            // the current control step's start and its substeps: [substeps + 1, n]
-  T *q_next, *v_next;  // one step ahead
-  T *q_tan, *v_bar;    // the costate, tangent
-  T* q_amb;            // an incoming bar of q
-  T *q_acc, *v_acc;    // the costate one substep back
+  T *q, *v;              // the current control step's start and its substeps: [substeps + 1, n]
+  T *q_next, *v_next;    // one step ahead
+  T *q_tan, *v_bar;      // the costate, tangent
+  T* q_amb;              // an incoming bar of q
+  T *q_acc, *v_acc;      // the costate one substep back
+  StatusSum<T>* status;  // where each part of a step is a kernel of its own
 };
 
 // are steps split at impacts?
@@ -41,6 +42,7 @@ template <class T> CS_OP RolloutBuffers<T> rollout_buffers(const RolloutCall<Ele
   }
   b.q = m.template take<T>(n * t.nq), b.v = m.template take<T>(n * t.nv);
   b.q_next = m.template take<T>(t.nq), b.v_next = m.template take<T>(t.nv);
+  if (!adj) b.status = m.template take<StatusSum<T>>(1);
   if (!adj) return b;
   b.q_tan = m.template take<T>(t.nv), b.v_bar = m.template take<T>(t.nv);
   b.q_amb = m.template take<T>(t.nq), b.q_acc = m.template take<T>(t.nv), b.v_acc = m.template take<T>(t.nv);
@@ -104,41 +106,97 @@ template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, Rol
   step_adj(t, th, b.tr, b.rw, c.options, in, b.v_next, b.q_tan, b.v_bar, b.bar, b.rb, th_bar, in_bar);
 }
 
+// before the first step
+template <class T, class E>
+CS_OP void rollout_begins(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, StatusSum<T>& status) {
+  const Tree& t = tree_of(c);
+  for (int l = 0; l < g.count; l++) c.diverged_at[g.first + l] = int(c.steps);
+  load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
+  status = {};
+}
+// after a substep of control step s: what it led to is where the next one begins, in lanes where it is finite
+template <class T, class E> CS_WHOLE void substep_ends(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g, long s,
+                                                       bool* alive, StatusSum<T>& status) {
+  const Tree& t = tree_of(c);
+  T ok = finite_sum(b.q_next, t.nq, b.v_next, t.nv);
+  bool all = true;
+  for (int l = 0; l < lanes<T>; l++) {
+    if (alive[l] && !(lane(ok, l) == E(0))) {
+      alive[l] = false;
+      if (l < g.count) c.diverged_at[g.first + l] = int(s);
+    }
+    all = all && alive[l];
+  }
+  if (constrained(t)) status.add(t, *b.rw.status, c.options, alive);
+  for (int i = 0; i < t.nq && all; i++) b.q[i] = b.q_next[i];
+  for (int i = 0; i < t.nv && all; i++) b.v[i] = b.v_next[i];
+  for (int l = 0; l < lanes<T> && !all; l++) {
+    if (!alive[l]) continue;
+    for (int i = 0; i < t.nq; i++) set_lane(b.q[i], l, lane(b.q_next[i], l));
+    for (int i = 0; i < t.nv; i++) set_lane(b.v[i], l, lane(b.v_next[i], l));
+  }
+}
+// after the last step
+template <class T, class E> CS_OP void rollout_ends(const RolloutCall<E>& c, const RolloutBuffers<T>& b, Group g,
+                                                    const bool* alive, const StatusSum<T>& status) {
+  status.store(c.status, g);
+  if (c.contacts.data || c.rows.data || c.contact_ids) show_rows(c, b.tr, b.rw, g, alive);
+}
+
 template <class T, class E> CS_WHOLE void rollout_forward(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
   const Tree& t = tree_of(c);
   Params<T> th = params_map(t, b.in[kTheta]);
   bool alive[lanes<T>];
   StatusSum<T> status;
   for (int l = 0; l < lanes<T>; l++) alive[l] = true;
-  for (int l = 0; l < g.count; l++) c.diverged_at[g.first + l] = int(c.steps);
-  load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
+  rollout_begins(c, b, g, status);
   for (long s = 0; s < c.steps; s++) {
     load_step(c, b, g, s);
     for (long k = 0; k < c.substeps; k++) {
       one_step(c, b, th, b.q, b.v, b.q_next, b.v_next);
-      T ok = finite_sum(b.q_next, t.nq, b.v_next, t.nv);
-      bool all = true;
-      for (int l = 0; l < lanes<T>; l++) {
-        if (alive[l] && !(lane(ok, l) == E(0))) {
-          alive[l] = false;
-          if (l < g.count) c.diverged_at[g.first + l] = int(s);
-        }
-        all = all && alive[l];
-      }
-      if (constrained(t)) status.add(t, *b.rw.status, c.options, alive);
-      for (int i = 0; i < t.nq && all; i++) b.q[i] = b.q_next[i];
-      for (int i = 0; i < t.nv && all; i++) b.v[i] = b.v_next[i];
-      for (int l = 0; l < lanes<T> && !all; l++) {
-        if (!alive[l]) continue;
-        for (int i = 0; i < t.nq; i++) set_lane(b.q[i], l, lane(b.q_next[i], l));
-        for (int i = 0; i < t.nv; i++) set_lane(b.v[i], l, lane(b.v_next[i], l));
-      }
+      substep_ends(c, b, g, s, alive, status);
     }
     store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
   }
-  status.store(c.status, g);
-  if (c.contacts.data || c.rows.data || c.contact_ids) show_rows(c, b.tr, b.rw, g, alive);
+  rollout_ends(c, b, g, alive, status);
 }
+
+#ifdef CS_PART
+// Kernels for the parts of a step: without rows, which rows there are, what they are made of, their impulses. The first one also ends the step before. Their
+// code is short, each has as many threads for a world as suit it, and worlds wait for each other less. What one leaves in scratch the next finds there
+enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve };
+
+// no adjoint: of rollouts without one.   the part CS_PART of substep `at` of the whole rollout
+template <class T, class E> CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch) {
+  const Tree& t = tree_of(c);
+  Arena<T> arena{static_cast<T*>(scratch), 0};
+  RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
+  Group g = group<T>(w, c.worlds);
+  b.in[kTheta] = c.in[kTheta].data + g.first * c.in[kTheta].stride;
+  Params<T> th = params_map(t, b.in[kTheta]);
+  auto inputs = [&] { return rollout_inputs(c, b, b.q, b.v); };
+  if constexpr (CS_PART == kPartMove) {
+    if (at == 0) {
+      load_constants(c, b, g, true);
+      rollout_begins(c, b, g, *b.status);
+    } else {
+      long s = (at - 1) / c.substeps;
+      bool alive[1] = {c.diverged_at[g.first] >= c.steps};
+      if (constrained(t)) respond(t, b.tr, b.rw, c.options, b.v_next);
+      arrive(t, th, b.tr, b.rw, c.options, inputs(), b.q_next, b.v_next);
+      substep_ends(c, b, g, s, alive, *b.status);
+      if (at % c.substeps == 0) store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
+      if (at == c.steps * c.substeps) return rollout_ends(c, b, g, alive, *b.status);
+    }
+    if (at % c.substeps == 0) load_step(c, b, g, at / c.substeps);
+    move_freely(t, th, b.tr, b.rw, inputs(), b.v_next);
+  } else if (constrained(t)) {
+    if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options, b.v_next);
+    if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options);
+    if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);
+  }
+}
+#endif
 
 // adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
 template <class T, class E> CS_WHOLE void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,

@@ -70,7 +70,7 @@
 
 // CS_ALIGN: where threads of a block wait for each other. The code of a step is longer than the instruction cache; those who run the same part of it at the
 // same time share what is fetched (seen on an H200: a quadruped gains a third). Only where all come by: not in steps that are split at impacts, nor in other calls
-#if defined(__CUDA_ARCH__) && defined(CS_MODEL) && CS_OP_CODE < 0 && !CS_IMPACTS
+#if defined(__CUDA_ARCH__) && defined(CS_MODEL) && CS_OP_CODE < 0 && !CS_IMPACTS && !defined(CS_PART)
 #define CS_ALIGN() __syncthreads()
 #else
 #define CS_ALIGN()

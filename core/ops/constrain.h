@@ -24,7 +24,8 @@ template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) 
   rw.status->drift = drift, rw.status->contradiction = missed;
 }
 
-template <class T> CS_WHOLE void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+// no adjoint: a part of constrain.   what has rows; v_next = v* until they are solved
+template <class T> CS_WHOLE void find_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                            const RowInputs<T>& in, const Options& o, T* v_next) {
   CS_FOR (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
   CS_IF(Tree, t, ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
@@ -34,19 +35,24 @@ template <class T> CS_WHOLE void constrain(const Tree& t, const Params<T>& th, c
   slots(t, tr, rw, in, o);
   rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
   CS_FOR (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
-  CS_ALIGN();
-  if (rw.count[0]) {
-    rows(t, th, tr, rw, in, o);
-    CS_IF(Tree, t, turns) turn_rows(t, th, tr, rw, in, o);
-    delassus(t, tr, rw);
-  }
-  CS_ALIGN();
-  if (rw.count[0]) {
-    CS_IF(Tree, t, large) relax_large(t, rw, o);
-    else CS_IF(Options, o, method) interior(rw, o);
-    else relax(t, rw, o);
-  }
-  CS_ALIGN();
+}
+// no adjoint: a part of constrain.   J, b, A
+template <class T> CS_WHOLE void make_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                           const RowInputs<T>& in, const Options& o) {
+  if (!rw.count[0]) return;
+  rows(t, th, tr, rw, in, o);
+  CS_IF(Tree, t, turns) turn_rows(t, th, tr, rw, in, o);
+  delassus(t, tr, rw);
+}
+// no adjoint: a part of constrain.   lambda
+template <class T> CS_WHOLE void solve_rows(const Tree& t, const Rows<T>& rw, const Options& o) {
+  if (!rw.count[0]) return;
+  CS_IF(Tree, t, large) relax_large(t, rw, o);
+  else CS_IF(Options, o, method) interior(rw, o);
+  else relax(t, rw, o);
+}
+// no adjoint: a part of constrain.   v_next, which lambda changes
+template <class T> CS_WHOLE void respond(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Options& o, T* v_next) {
   if (rw.count[0]) {
     T* by = rw.sigma;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, static_cast<const int*>(nullptr), t.nv, by);
@@ -55,6 +61,18 @@ template <class T> CS_WHOLE void constrain(const Tree& t, const Params<T>& th, c
   }
   CS_IF(Options, o, impacts) find_pushed(t, rw, o);
   equality_status(t, rw);
+}
+
+// constrain: v_next, from rw.v_star
+template <class T> CS_WHOLE void constrain(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                           const RowInputs<T>& in, const Options& o, T* v_next) {
+  find_rows(t, th, tr, rw, in, o, v_next);
+  CS_ALIGN();
+  make_rows(t, th, tr, rw, in, o);
+  CS_ALIGN();
+  solve_rows(t, rw, o);
+  CS_ALIGN();
+  respond(t, tr, rw, o, v_next);
 }
 
 // no adjoint: integers.   the trees of island s: their bodies and dofs, in order, and marks on the bodies

@@ -25,8 +25,9 @@ struct Changed {
 struct Team {
   static constexpr size_t kStack = size_t(1) << 20;
   ucontext_t home, own[kTeam];
-  std::vector<unsigned char> stack[kTeam], before, scratch;  // before: what all of them have; scratch: that of the one that runs
-  std::vector<Changed> changed[kTeam];                       // of a thread that does not, and has not shown it yet
+  std::vector<unsigned char> stack[kTeam], before;  // before: what all of them have
+  unsigned char* scratch;                           // that of the one that runs
+  std::vector<Changed> changed[kTeam];              // of a thread that does not, and has not shown it yet
   std::function<void(void*)> work;
   double told[2][kTeam];  // of this round, and of the one before
   int rank = 0, round = 0, place[kTeam];
@@ -36,11 +37,11 @@ inline Team team;
 
 // thread r runs until it waits, or tells something
 inline void team_turn(int r) {
-  for (const Changed& x : team.changed[r]) std::memcpy(team.scratch.data() + x.at, x.bytes, Changed::kBytes);
+  for (const Changed& x : team.changed[r]) std::memcpy(team.scratch + x.at, x.bytes, Changed::kBytes);
   team.changed[r].clear(), team.rank = r;
   swapcontext(&team.home, &team.own[r]);
-  for (size_t at = 0; at < team.scratch.size(); at += Changed::kBytes) {
-    unsigned char *now = team.scratch.data() + at, *was = team.before.data() + at;
+  for (size_t at = 0; at < team.before.size(); at += Changed::kBytes) {
+    unsigned char *now = team.scratch + at, *was = team.before.data() + at;
     if (!std::memcmp(now, was, Changed::kBytes)) continue;
     team.changed[r].push_back({at, {}});
     std::memcpy(team.changed[r].back().bytes, now, Changed::kBytes), std::memcpy(now, was, Changed::kBytes);
@@ -57,21 +58,21 @@ inline bool team_shows() {
         now = x.bytes[k];
       }
   for (auto& changed : team.changed) {
-    for (const Changed& x : changed) std::memcpy(team.before.data() + x.at, team.scratch.data() + x.at, Changed::kBytes);
+    for (const Changed& x : changed) std::memcpy(team.before.data() + x.at, team.scratch + x.at, Changed::kBytes);
     changed.clear();
   }
   return true;
 }
 
-// runs f(scratch) by all threads.   Returns what they do that threads of a team must not, or null
-inline const char* team_runs(size_t bytes, const std::function<void(void*)>& f) {
+// runs f(scratch) by all threads; scratch has `bytes`, up to the next multiple of a piece.   Returns what they do that threads of a team must not, or null
+inline const char* team_runs(unsigned char* scratch, size_t bytes, const std::function<void(void*)>& f) {
   size_t whole = (bytes + Changed::kBytes - 1) / Changed::kBytes * Changed::kBytes;
-  team.work = f, team.before.assign(whole, 0), team.scratch.assign(whole, 0);
+  team.work = f, team.scratch = scratch, team.before.assign(scratch, scratch + whole);
   for (int r = 0; r < kTeam; r++) {
     team.stack[r].resize(Team::kStack), team.changed[r].clear(), team.ended[r] = false;
     getcontext(&team.own[r]);
     team.own[r].uc_stack = {team.stack[r].data(), 0, Team::kStack}, team.own[r].uc_link = &team.home;
-    makecontext(&team.own[r], [] { team.work(team.scratch.data()), team.ended[team.rank] = true; }, 0);
+    makecontext(&team.own[r], [] { team.work(team.scratch), team.ended[team.rank] = true; }, 0);
   }
   do {
     for (int r = 0; r < kTeam; r++) team_turn(r);

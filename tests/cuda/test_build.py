@@ -230,7 +230,7 @@ def test_every_table_of_a_model_is_in_its_header():
 
 
 def test_few_worlds_are_spread():
-    engine, own, team = Engine(WORLDS["arm"].build()), gpu.Kernel(None, None, 0), gpu.Kernel(None, None, 16, 1024)
+    engine, own, team = Engine(WORLDS["arm"].build()), gpu.Kernel(None, None, 0), gpu.Kernel(None, None, 16, 1024, 32)
     assert [engine._shape(n, own) for n in (65_536, 8192, 1)] == [(1, 128), (1, 32), (1, 32)]
     assert [engine._shape(n, team) for n in (65_536, 4224, 4223, 132, 1)] == [(32, 32), (32, 32), (32, 16), (32, 1), (32, 1)]
 
@@ -240,9 +240,9 @@ def test_few_worlds_have_kernels_of_their_own():
     for name, own in (("ant", True), ("quadruped", False)):
         engine = Engine(WORLDS[name].build())
         few, many = (engine._key(gpu.ROLLOUT, False, 1, None, torch.float32, n) for n in (2112, 2113))
-        assert (few[-1], many[-1]) == (own, False)
-        assert all(f"-DCS_TEAM={32 if key[-1] else 1}" in engine._source(key)[1] for key in (few, many))
-        assert not engine._key(0, False, 1, None, torch.float32, 1)[-1], "other calls have one kernel"
+        assert (few.outside, many.outside) == (own, False)
+        assert all(f"-DCS_TEAM={32 if key.outside else 1}" in engine._source(key)[1] for key in (few, many))
+        assert not engine._key(0, False, 1, None, torch.float32, 1).outside, "other calls have one kernel"
 
 
 def test_scratch_keeps_to_what_torch_may_use(nvrtc, monkeypatch):
@@ -258,7 +258,7 @@ def test_scratch_keeps_to_what_torch_may_use(nvrtc, monkeypatch):
         engine = gpu.CudaEngine(model.engine, torch.device("cuda", 0))
         key = engine._key(gpu.ROLLOUT, True, 1, None, torch.float32, 8192)
         defined = engine._source(key)[1]
-        found[part] = key[-1], "-DCS_LOCAL=0" in defined, "-DCS_FIXED_ROWS" in defined
+        found[part] = key.outside, "-DCS_LOCAL=0" in defined, "-DCS_FIXED_ROWS" in defined
     assert found == {1.0: (False, False, True), 0.02: (True, True, False)}
     monkeypatch.delattr(torch.cuda, "get_per_process_memory_fraction")
     assert gpu.CudaEngine(model.engine, torch.device("cuda", 0))._most_scratch == int(150e9 / 8), "an older torch cannot be told"

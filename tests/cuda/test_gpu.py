@@ -55,6 +55,13 @@ def test_as_on_the_cpu(name, well, few, monkeypatch):
     assert {key: d for key in theirs if not (d := off(ours[key], theirs[key])) < SAME} == {}
 
 
+@pytest.mark.parametrize("name", ["ant", "humanoid", "shapes", "turning", "loop", "chain", "planar", "interior"])
+def test_as_on_the_cpu_in_parts(name, monkeypatch):
+    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    ours, theirs = run(name, "cuda"), run(name, "cpu")
+    assert {key: d for key in theirs if not (d := off(ours[key], theirs[key])) < SAME} == {}
+
+
 @pytest.mark.parametrize("name", ["quadruped", "ant", "arm", "loop", "planar"])
 def test_single_precision(name):
     ours, theirs = run(name, "cuda", torch.float32, 20), run(name, "cpu", torch.float32, 20)

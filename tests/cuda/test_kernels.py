@@ -32,7 +32,8 @@ class OnCpu(gpu.CudaEngine):
 
     def __init__(self, model: cs.Model, folder: Path, team: int = 1) -> None:
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
-        self._kernels, self._building, self._processors, self._most_local = {}, {}, 0, 1 << 62 if team == 1 else 0
+        self._kernels, self._building, self._processors, self.device = {}, {}, 0, torch.device("cpu")
+        self._most_local, self._most_scratch = 1 << 62 if team == 1 else 0, 1 << 62
         self._team = [f"-DCS_TEAM={team}", f'-DCS_TEAM_ON_CPU="{ROOT}/tests/cuda/team_on_cpu.h"'] if team > 1 else []
 
     def _cubin(self, key):
@@ -50,10 +51,13 @@ class OnCpu(gpu.CudaEngine):
     def _load(self, key, code, better=None):
         call = ctypes.CDLL(code.decode()).call
         call.restype = ctypes.c_char_p
-        return gpu.Kernel(call, structs.options(self._named(key)), 0)
+        return gpu.Kernel(call, structs.options(self._named(key)), 0 if key.part is None else self._scratch(key))
 
-    def _launch(self, kernel, call, worlds):
-        wrong = kernel.function(ctypes.c_void_p(call.ctypes.data))
+    def _start(self, kernel, shape, call, memory, *numbers):
+        scratch = ctypes.c_void_p(memory.data_ptr() if memory is not None else None)
+        wrong = kernel.function(
+            ctypes.c_void_p(call.ctypes.data), scratch, *map(ctypes.c_long, numbers or (0, call["worlds"], 0))
+        )
         assert wrong is None, wrong
 
 
@@ -92,6 +96,31 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
             assert torch.equal(x, torch.from_numpy(y))
         else:  # summed over the worlds in another order
             torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-10, atol=1e-10 * float(np.abs(y).max()))
+
+
+@pytest.mark.parametrize("name", ["loop", *(pytest.param(x, marks=pytest.mark.slow) for x in ("ant", "humanoid", "turning"))])
+@pytest.mark.parametrize("team", [1, 4])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatch):
+    """A kernel for each; two worlds at a time, two substeps, and one world that stops being finite."""
+    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    world = WORLDS[name]
+    model = world.build()
+    sim, kernels = world.simulator(model), OnCpu(model, tmp_path, team)
+    kernels._most_local, steps, told = 0, STEPS // 2, [torch.empty(COUNT, 11, dtype=torch.float64)]
+    parts = kernels._parts(kernels._key(gpu.ROLLOUT, False, 2, sim.options, torch.float64, COUNT))
+    assert [key.part for key in parts] == [0, 1, 2, 3]
+    kernels._most_scratch = 2 * kernels._scratch(parts[0])
+    q, v, u = world.inputs(model, COUNT, steps)
+    v[3, -1] = 1e200
+    inputs, _ = sim.gather(cs.State(q, v), u if model.nu else None, None, None, None, time=steps)
+    found = [torch.empty(steps, COUNT, n, dtype=q.dtype) for n in (model.nq, model.nv)]
+    at = torch.empty(COUNT, 1, dtype=torch.int32)
+    kernels.rollout(COUNT, steps, 2, inputs, *found, at, sim.options, told)
+    traj = sim.rollout(cs.State(q, v), u if model.nu else None, steps=steps, substeps=2)
+    for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
+        assert torch.equal(x, y)
+    assert [int(x) for x in at] == [steps, steps, steps, 0, steps]
 
 
 @pytest.mark.parametrize("team", [1, 4])

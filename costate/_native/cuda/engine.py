@@ -26,20 +26,46 @@ _SCALAR = {torch.float32: "float", torch.float64: "double"}
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _THREADS = 128  # of a block at most; more would share more code, and wait longer for each other (measured)
 _WARP = 32  # threads that run together
+_UNIT = 256  # bytes: scratch that kernels hand on begins at multiples of it
 # Of kernels with scratch outside: threads that step a world together (core/base/team.h), and those of a block at most (measured)
 _TEAM, _TEAM_THREADS = 32, {torch.float32: 1024, torch.float64: 256}
 # Worlds per multiprocessor up to which such a team is faster, where rows have no places of their own (measured)
 _FEW = 16
+# Whether forward steps with scratch outside are a kernel for each part (run_part) in place of one for the whole rollout, and
+# of each part the threads that share a world and those of a block at most. Not what a user gets until `bench.cuda --parts` was
+# seen to be faster on a GPU
+IN_PARTS = False
+_PARTS = ((4, 128), (16, 128), (16, 256), (32, 128))
+
+
+class Key(NamedTuple):
+    """What tells kernels from each other."""
+
+    op: int
+    adjoint: bool
+    room: int  # substeps that scratch is for
+    numbers: tuple[float, ...] | None  # options
+    dtype: torch.dtype
+    outside: bool = False  # whether scratch is outside the memory of threads
+    part: int | None = None  # of a step, None: the whole call
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Threads that share a world, and those of a block at most."""
+        if self.part is not None:
+            return _PARTS[self.part]
+        return (_TEAM, _TEAM_THREADS[self.dtype]) if self.outside else (1, _THREADS)
 
 
 class Kernel(NamedTuple):
     """One compiled call: its function, the options to call it with, bytes that a world needs outside the memory of its thread,
-    threads of a block at most, and where it was compiled quickly, the one that is to take its place."""
+    threads of a block at most, those that share a world, and where it was compiled quickly, the one that is to take its place."""
 
     function: Any
     options: np.ndarray
     scratch: int
     threads: int = _THREADS
+    team: int = 1
     better: build.Beside | None = None
 
 
@@ -50,8 +76,8 @@ class CudaEngine:
 
     def __init__(self, engine: Engine, device: torch.device) -> None:
         self._engine, self._tree, self.device = engine, engine.tree, device
-        self._kernels: dict[tuple[Any, ...], Kernel] = {}
-        self._building: dict[tuple[Any, ...], Future[tuple[bytes, build.Beside | None]]] = {}
+        self._kernels: dict[Key, Kernel] = {}
+        self._building: dict[Key, Future[tuple[bytes, build.Beside | None]]] = {}
         self._workers = ThreadPoolExecutor(2, "costate compiles")
         self._cupy = build.require_cupy()
         properties = torch.cuda.get_device_properties(device)
@@ -92,11 +118,15 @@ class CudaEngine:
         options: Any, told: Sequence[Tensor],
     ) -> None:  # fmt: skip
         """As Tree.rollout, on tensors; what is not finite is not looked for."""
-        kernel = self._kernel(ROLLOUT, False, substeps, options, q.dtype, worlds)
-        call, keep = self._rollout_call(q.dtype, kernel.options, (worlds, steps, substeps), inputs, (q, v, None, None), at)
+        kernels = [self._found(key) for key in self._parts(self._key(ROLLOUT, False, substeps, options, q.dtype, worlds))]
+        counts = worlds, steps, substeps
+        call, keep = self._rollout_call(q.dtype, kernels[0].options, counts, inputs, (q, v, None, None), at)
         for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
             self._set(call, name, x)
-        self._launch(kernel, call, worlds)
+        if len(kernels) == 1:
+            self._launch(kernels[0], call, worlds)
+        else:
+            self._launch_parts(kernels, call, worlds, steps * substeps)
         del keep
 
     def rollout_adj(
@@ -127,11 +157,11 @@ class CudaEngine:
         numbers = (1, _FEW * self._processors + 1) if worlds is None else (worlds,)
         ways = (False, True)[: 1 + gradient]
         keys = {self._key(ROLLOUT, adjoint, substeps, options, dtype, n) for adjoint in ways for n in numbers}
-        begun = {key: self._begun(key) for key in keys}  # beside each other
+        begun = {part: self._begun(part) for key in keys for part in self._parts(key)}  # beside each other
         with build.told(f"compiling steps of {self._engine.model!r}"):
             self._kernels |= {key: self._load(key, process.code()) for key, process in begun.items() if process is not None}
 
-    def _begun(self, key: tuple[Any, ...]) -> build.Beside | None:
+    def _begun(self, key: Key) -> build.Beside | None:
         """The process that compiles a kernel well; None if that has been done."""
         if key in self._building:
             self._kernels[key] = self._load(key, *self._building.pop(key).result())
@@ -168,18 +198,23 @@ class CudaEngine:
         else:
             call[name]["data"] = x.data_ptr()
 
-    def _key(
-        self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """What tells kernels from each other; the last: whether scratch is outside the memory of threads."""
+    def _key(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Key:
+        """Of a whole call."""
         # scratch of an adjoint grows with the substeps: a power of two, so that few kernels serve all
         room = 1 << (substeps - 1).bit_length() if adjoint else 1
-        key = op, adjoint, room, tuple(options) if options else None, dtype
+        key = Key(op, adjoint, room, tuple(options) if options else None, dtype)
         few = op == ROLLOUT and worlds <= _FEW * self._processors and not self._fixed
-        return *key, few or self._scratch(key) > self._most_local
+        return key._replace(outside=few or self._scratch(key) > self._most_local)
+
+    def _parts(self, key: Key) -> list[Key]:
+        """The kernels of a call: itself, or those of all parts of a step, where those are to be apart and can be."""
+        apart = IN_PARTS and key.outside and key.op == ROLLOUT and not key.adjoint and not self._named(key)["impacts"]
+        return [key._replace(part=part) for part in range(len(_PARTS))] if apart else [key]
 
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
-        key = self._key(op, adjoint, substeps, options, dtype, worlds)
+        return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
+
+    def _found(self, key: Key) -> Kernel:
         found = self._kernels.get(key)
         if found is None:
             waiting = self._building.pop(key, None)
@@ -188,15 +223,14 @@ class CudaEngine:
             found = self._kernels[key] = self._replaced(key, found)
         return found
 
-    def _load(self, key: tuple[Any, ...], code: bytes, better: build.Beside | None = None) -> Kernel:
+    def _load(self, key: Key, code: bytes, better: build.Beside | None = None) -> Kernel:
         with torch.cuda.device(self.device):
             module = self._cupy.cuda.function.Module()
             module.load(code)
-            *_, dtype, outside = key
-            scratch, threads = (self._scratch(key), _TEAM_THREADS[dtype]) if outside else (0, _THREADS)
-            return Kernel(module.get_function("call"), structs.options(self._named(key)), scratch, threads, better)
+            scratch, (team, threads) = self._scratch(key) if key.outside else 0, key.shape
+            return Kernel(module.get_function("call"), structs.options(self._named(key)), scratch, threads, team, better)
 
-    def _replaced(self, key: tuple[Any, ...], quick: Kernel) -> Kernel:
+    def _replaced(self, key: Key, quick: Kernel) -> Kernel:
         """A better kernel in the place of one that was compiled quickly; the quick one where that failed."""
         assert quick.better is not None
         try:
@@ -205,32 +239,33 @@ class CudaEngine:
             warnings.warn(f"kernels stay as slow as they were compiled at first: {error}", RuntimeWarning, stacklevel=2)
             return quick._replace(better=None)
 
-    def _named(self, key: tuple[Any, ...]) -> dict[str, Any]:
-        numbers = key[3] or _DEFAULTS
-        return self._tree.options(list(numbers))
+    def _named(self, key: Key) -> dict[str, Any]:
+        return self._tree.options(list(key.numbers or _DEFAULTS))
 
-    def _scratch(self, key: tuple[Any, ...]) -> int:
+    def _scratch(self, key: Key) -> int:
         """Bytes that a world needs on the way."""
-        op, adjoint, substeps, numbers, dtype = key[:5]
-        needed = self._tree.scratch(op, adjoint, substeps, list(numbers or _DEFAULTS), dtype == torch.float64)
-        return max(16, -(-needed // 16) * 16)
+        numbers, double = list(key.numbers or _DEFAULTS), key.dtype == torch.float64
+        needed = max(1, self._tree.scratch(key.op, key.adjoint, key.room, numbers, double))
+        unit = 16 if key.part is None else _UNIT
+        return -(-needed // unit) * unit
 
-    def _source(self, key: tuple[Any, ...], *, quick: bool = False) -> tuple[str, list[str]]:
+    def _source(self, key: Key, *, quick: bool = False) -> tuple[str, list[str]]:
         """The model's header, and definitions. quick : for a kernel that is to be compiled quickly."""
-        op, adjoint, _, _, dtype, outside = key
+        op, adjoint, outside = key.op, key.adjoint, key.outside
         named, scratch = self._named(key), self._scratch(key)
-        size = (structs.rollout(_NUMPY[dtype]) if op == ROLLOUT else structs.OP).itemsize
+        size = (structs.rollout(_NUMPY[key.dtype]) if op == ROLLOUT else structs.OP).itemsize
         # registers and memory that rows with fixed places take are the thread's own, too; and unrolled adjoints compile slowly
         fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed and not (quick and adjoint)
-        defined = source.definitions(named, op, adjoint, _SCALAR[dtype], scratch, not outside, size, fixed)
+        defined = source.definitions(named, op, adjoint, _SCALAR[key.dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
-        team, threads = (_TEAM, _TEAM_THREADS[dtype]) if outside else (1, _THREADS)
-        return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}"]
+        team, threads = key.shape
+        part = [] if key.part is None else [f"-DCS_PART={key.part}"]
+        return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}", *part]
 
-    def _cubin(self, key: tuple[Any, ...]) -> tuple[bytes, build.Beside | None]:
+    def _cubin(self, key: Key) -> tuple[bytes, build.Beside | None]:
         """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
-        op, adjoint = key[:2]
-        what = f"{'the gradient of ' if adjoint else ''}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
+        op = key.op
+        what = f"{'the gradient of ' * key.adjoint}{'steps' if op == ROLLOUT else 'a function'} of {self._engine.model!r}"
         job = build.job(*self._source(key), self._arch)
         if op != ROLLOUT or Path(job.path).is_file() or not build.may_be_quick():
             return build.cubin(job, what), None
@@ -247,15 +282,36 @@ class CudaEngine:
         if kernel.scratch:
             blocks = max(1, min(blocks, self._most_scratch // (kernel.scratch * held)))
             memory = torch.empty(blocks * held * kernel.scratch, dtype=torch.uint8, device=self.device)
+        self._start(kernel, (blocks, team, held), call, memory)
+
+    def _launch_parts(self, kernels: Sequence[Kernel], call: np.ndarray, worlds: int, steps: int) -> None:
+        """Every step by all kernels in turn; the first one ends the step before, and so comes once more.
+
+        As many worlds at a time as there may be memory for.
+        """
+        scratch = kernels[0].scratch
+        room = max(1, min(worlds, self._most_scratch // scratch))
+        memory = torch.empty(room * scratch, dtype=torch.uint8, device=self.device)
+        for first in range(0, worlds, room):
+            end = min(first + room, worlds)
+            shapes = [self._shape(end - first, kernel) for kernel in kernels]
+            for at in range(steps + 1):
+                for kernel, (team, held) in zip(kernels[: None if at < steps else 1], shapes, strict=False):
+                    self._start(kernel, (-(-(end - first) // held), team, held), call, memory, first, end, at)
+
+    def _start(
+        self, kernel: Kernel, shape: tuple[int, int, int], call: np.ndarray, memory: Tensor | None, *numbers: int
+    ) -> None:  # fmt: skip
+        """shape : blocks, threads of a world, worlds of a block."""
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
         stream = self._cupy.cuda.ExternalStream(torch.cuda.current_stream(self.device).cuda_stream)
         with torch.cuda.device(self.device):
-            kernel.function((blocks,), (team, held), (struct, pointer), stream=stream)
+            kernel.function(shape[:1], shape[1:], (struct, pointer, *map(np.int64, numbers)), stream=stream)
 
     def _shape(self, worlds: int, kernel: Kernel) -> tuple[int, int]:
         """Threads of a world, and worlds of a block. Few worlds: small blocks, so that every multiprocessor has some."""
-        team, threads = (_TEAM if kernel.scratch else 1), kernel.threads
+        team, threads = kernel.team, kernel.threads
         while threads > _WARP and worlds * team < threads * self._processors:
             threads //= 2
         return team, threads // team
