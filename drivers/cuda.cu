@@ -7,6 +7,7 @@
 //                 0: in `scratch`, for models that need more than a thread has. Then fewer threads than worlds may run
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
 //   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
+//   CS_THREADS    of a block at most;   CS_BLOCKS  those that a multiprocessor is to have room for
 //   CS_PART       if defined: this part of a step of a rollout (rollout_kernel.h), of worlds from `first` to before `end`, substep `at`
 // A block is CS_TEAM threads wide and has a world in every row: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
@@ -26,7 +27,7 @@ __device__ __forceinline__ void run(const Call& c, long w, void* scratch) { run_
 static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
 
 #ifdef CS_PART
-extern "C" __global__ void __launch_bounds__(CS_THREADS)
+extern "C" __global__ void __launch_bounds__(CS_THREADS, CS_BLOCKS)
     call(const __grid_constant__ Call c, unsigned char* scratch, long first, long end, long at) {
   long own = long(blockIdx.x) * blockDim.y + threadIdx.y;
   if (first + own < end) run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH);

@@ -31,7 +31,7 @@
 #define CS_WHOLE CS_OP
 #endif
 // CS_APART: called from several places; where teams of threads step a world, one copy of it, since they wait for code above all
-#if CS_TEAM > 1
+#if CS_TEAM > 1 && !defined(CS_PART)
 #define CS_APART __host__ __device__ __noinline__
 #else
 #define CS_APART CS_OP

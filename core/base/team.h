@@ -4,7 +4,7 @@
 // on numbers that all have, so no hardware runs some of them ahead. But loops whose turns do not depend on each other they share, and wait for each other
 // before and after: what one thread writes no other may read or write in between.
 //   share(n, f)          f(0), .. f(n - 1), in any order; what they write all may read afterwards
-//   of_rank(x, k)        the k-th thread's x, to all
+//   of_rank(x, k)        the k-th thread's x, to all; beyond the last one the first is next
 //   largest(x)           of all threads' x, none of them NaN
 //   anyone(x)            whether any thread's x is true
 //   how_many(x, before)  threads whose x is true; before: those of a lower rank
@@ -44,6 +44,23 @@ template <class T> CS_FN T largest(T x) { return x; }
 CS_FN bool anyone(bool x) { return x; }
 CS_FN int how_many(bool x, int& before) { return before = 0, x; }
 #endif
+
+// Numbers of four bytes that a thread may hold of a matrix (ops/held.h): where the solver is a kernel of its own, which has the registers for it
+#if CS_TEAM > 1 && defined(CS_PART)
+constexpr int kHeld = 126;
+#else
+constexpr int kHeld = 0;
+#endif
+
+// near_memory: a V that a team reaches sooner than `far`, which is for the same where there is none; or `far`
+template <class V> CS_FN V* near_memory(V* far) {
+#if defined(__CUDA_ARCH__) && CS_TEAM > 1 && defined(CS_PART)
+  __shared__ V near[CS_THREADS / CS_TEAM];
+  return near + threadIdx.y;
+#else
+  return far;
+#endif
+}
 
 // a loop of a team, which is not unrolled: each thread has few turns, and the less code, the sooner it is fetched
 #ifdef __CUDACC__

@@ -20,8 +20,8 @@ enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows =
 constexpr int kRound = 5;  // sweeps between two attempts to polish
 // Robots that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
-// A round that alternates: what it counts for in sweeps, and its passes; twice as many from the fourth round on, and again from the sixth
-constexpr int kAlternateRound = 3, kPasses = 30;
+// A round that alternates: what it counts for in sweeps, and its passes
+constexpr int kAlternateRound = 3, kPasses = 60;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
@@ -36,14 +36,26 @@ template <class T> struct Status {
   T impacts;        // that split the step
 };
 
-// A number's factors of pivots that are taken at a time (ops/inverse.h); four places, which are read at once
+// Three numbers of a row or a column, in four places, which are read at once: factors of pivots that are taken at a time (ops/inverse.h)
 constexpr int kPivots = 3;
+// Matrices that teams of threads hold (ops/held.h): chunks of three columns, and places of rows, at most
+constexpr int kMostChunks = 20, kHeldPlaces = 64;
 template <class T> struct alignas(T) alignas(16) Pivots {
   T at[4];
 };
 
+// What a team of threads has near while it iterates (ops/held.h)
+template <class T> struct Near {
+  Pivots<T> told[12 * kMostChunks];  // what they tell each other
+  T lam[kHeldPlaces], y[kHeldPlaces], delta[kHeldPlaces], before[kHeldPlaces], Ad[kHeldPlaces], trial[kHeldPlaces];
+  T start[kHeldPlaces], stalled[kHeldPlaces], b[kHeldPlaces], lo[kHeldPlaces], hi[kHeldPlaces], rho[kHeldPlaces];
+  T inv_rho[kHeldPlaces], block_mu[kHeldPlaces];
+  int kind[kHeldPlaces + 1], first_row[kHeldPlaces + 1], cols[kHeldPlaces], active[kHeldPlaces], active_block[kHeldPlaces];
+};
+
 template <class T> struct Rows : Layout {
-  int width;  // rows of a contact
+  int width;             // rows of a contact
+  bool is_held = false;  // whether a team iterates on numbers that it has near
   // shapes, and what bounds them in the world
   Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
   Mat3<T>* shape_R;         // [ns] orientation                                                        by shapes
@@ -90,8 +102,10 @@ template <class T> struct Rows : Layout {
   T *took, *damped;  // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
   int* event;  // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go, kAlternateEvent + round   by relax
   T* passed;   // [passes + 1, rows] scratch of alternate_adj
-  Pivots<T>* pivots;  // [2, rows] scratch of invert, where rounds alternate
-  T* G;               // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
+  Pivots<T>* pivots;   // [rows] scratch of invert, where rounds alternate
+  Near<T>* near_team;  // [1] scratch of the same
+  Pivots<T>* held;     // [3, kMostChunks, kHeldPlaces] scratch of teams of threads, where rounds alternate
+  T* G;                // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
@@ -179,16 +193,14 @@ CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv 
 CS_FN int max_A(const Tree& t, int slots) { return t.large ? 9 * max_blocks(t, slots) : max_rows(t, slots) * max_rows(t, slots); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
-  return 1 + o.iterations + ((o.iterations + kRound - 1) / kRound + (o.iterations == 0)) * (o.polish + 2);
+  int rounds = (o.iterations + kAlternateRound - 1) / kAlternateRound + (o.iterations == 0);  // sweeps have fewer
+  return 1 + o.iterations + rounds * (o.polish + 2);
 }
 
 // no adjoint: integers.   whether a round alternates in place of sweeping; its passes
 CS_FN bool alternates(const Tree& t, const Options& o) {
   return !t.large && (o.form == kAlternate || (o.form == kByModel && !t.chained && t.tree_rows > kDenseRows));
 }
-// no adjoint: integers
-CS_FN int passes_of(int round) { return kPasses << (round < 3 ? 0 : round < 5 ? 1 : 2); }
-
 // no adjoint: memory.   of shapes, pairs and candidates
 template <class T> CS_FN void touch_map(const Tree& t, Rows<T>& r, Arena<T>& m) {
   int n = t.max_cand, L = lanes<T>;
@@ -236,8 +248,12 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
-  r.passed = m.template take<T>(keep && alternate ? (passes_of((o.iterations - 1) / kAlternateRound) + 1) * n : 0);
-  r.pivots = m.template take<Pivots<T>>(alternate ? 2 * n : 0);
+  r.passed = m.template take<T>(keep && alternate ? (kPasses + 1) * n : 0);
+  r.pivots = m.template take<Pivots<T>>(alternate ? n : 0);
+  bool team = alternate && L == 1 && r.width == kPivots && !t.turns;
+  r.near_team = m.template take<Near<T>>(team);
+  r.held = m.template take<Pivots<T>>(team ? 3 * kMostChunks * kHeldPlaces : 0);
+  if (!team) r.held = nullptr;
   if (!keep) r.history = nullptr;
   r.pushed = m.template take<T>(o.impacts ? t.nb : 0), r.falls = m.template take<T>(o.impacts ? t.nb : 0),
   r.rate = m.template take<T>(o.impacts ? t.nv : 0);

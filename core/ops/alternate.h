@@ -1,18 +1,14 @@
 // alternate: lambda by passes over two easy halves in turn, all rows without bounds and each block alone (Douglas and Rachford; ADMM), and its adjoint.
 //
-//   z = Pi(p),   x = (A + D)^-1 (D (2 z - p) - b),   p += x - z;   D = d / rho
+//   z = Pi(p),   x = (A + D)^-1 (D (2 z - p) - b),   p += o (x - z);   D = d / rho
 // Where it comes to rest x = z and p = z - D^-1 (A z + b): z is its own projection from there, as in the natural map, whatever D is. Many contacts that hold each
 // other, more than there are dofs, make sweeps crawl and let Newton steps go astray; here they only cost passes. So Newton steps that start here mostly need
 // one to three. A pass is a product with a matrix, which is inverted once. Pi takes cones at its own normal, not at the one before, as sweeps do.
 // kinks: those of Pi, at bounds and at rims of cones
 #pragma once
-#include "inverse.h"
-#include "polish.h"
+#include "passes.h"
 
 CS_BEGIN
-
-// d: the smaller, the more a pass trusts A
-constexpr double kStiff = 0.04;
 
 // project_block: z = Pi(p) of block i; of a row against turning after its contact
 template <class T> CS_FN void project_block(const Rows<T>& rw, const Options& o, int i, const T* p, T* z) {
@@ -51,14 +47,15 @@ template <class T> CS_FN void project_block_adj(const Rows<T>& rw, const Options
 // no adjoint: alternate_adj knows that dG = -G dA G.   G = (A + D)^-1 of all islands, for all rounds
 template <class T> CS_OP void alternate_matrix(const Rows<T>& rw) {
   T d = T(ElementOf<T>(kStiff));
+  if (rw.is_held) return held_inverse(rw);
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
     const T* A = rw.A + rw.island_A[s];
     T* G = rw.G + rw.island_A[s];
+    auto diagonal = [&](int k) { return d * rw.inv_rho[r0 + k]; };
     set_rows(G, n * n, [&](int k) { return A[k]; });
-    share(n, [&](int k) { G[k * (n + 1)] = fma(d, rw.inv_rho[r0 + k], G[k * (n + 1)]); });
-    invert(G, n, rw.pivots, rw.pivots + n);
+    invert(G, n, rw.pivots, diagonal);
   }
 }
 
@@ -99,25 +96,29 @@ CS_OP void alternate_project(const Tree& t, const Rows<T>& rw, const Options& o,
 
 // alternate: a round of passes from rw.lam, in lanes that are `moving`
 template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& rw, const Options& o, int round, M moving) {
-  int rows = rw.count[1], passes = passes_of(round);
+  int rows = rw.count[1], passes = kPasses;
+  T over = T(ElementOf<T>(over_of(round)));
   set_rows(rw.before, rows, [&](int r) { return rw.lam[r]; });
   natural_velocity(rw);
   for (int s = 0; s < rw.count[2]; s++) {
     Alternate<T> x = alternate_start(rw, s);
+    if (rw.is_held) return held_passes(rw, o, x.p, over, passes);
     CS_SHORT (int k = 0; k < passes; k++) {
       alternate_project(t, rw, o, x, x.p);
-      island_times(rw, s, x.G, x.q + x.r0, x.n, [&](int j, T y) { x.p[x.r0 + j] += y - rw.lam[x.r0 + j]; });
+      island_times(rw, s, x.G, x.q + x.r0, x.n,
+                   [&](int j, T y) { x.p[x.r0 + j] = pass_on(over, x.p[x.r0 + j], y, rw.lam[x.r0 + j]); });
     }
     alternate_project(t, rw, o, x, x.p);
   }
   set_rows(rw.lam, rows, [&](int r) { return select(moving, rw.lam[r], rw.before[r]); });
 }
-// adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each: x is what it
-// changes by, and z. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x
+// adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each: x is z, and what it
+// changes by over o. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x
 template <class T>
 CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb) {
-  int rows = rw.count[1], passes = passes_of(round);
-  T zero = T(0), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z, *before = rw.before;
+  int rows = rw.count[1], passes = kPasses;
+  T zero = T(0), over = T(ElementOf<T>(over_of(round))), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z,
+    *before = rw.before;
   auto moved = took > T(0.5);
   set_rows(before, rows, [&](int r) { return rw.lam[r]; });
   natural_velocity(rw);
@@ -130,7 +131,7 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
     share(n, [&](int j) { kept(0)[r0 + j] = at.p[r0 + j]; });
     for (int k = 0; k < passes; k++) {
       alternate_project(t, rw, o, at, kept(k));
-      island_times(rw, s, at.G, q, n, [&](int j, T y) { kept(k + 1)[r0 + j] = kept(k)[r0 + j] + (y - z[j]); });
+      island_times(rw, s, at.G, q, n, [&](int j, T y) { kept(k + 1)[r0 + j] = pass_on(over, kept(k)[r0 + j], y, z[j]); });
     }
     auto project_adj = [&](int k) {  // z_bar to p_bar
       for (int i = at.last - 1; i >= at.first; i--)
@@ -147,14 +148,14 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
     for (int k = passes - 1; k >= 0; k--) {
       const T *p = kept(k) + r0, *next = kept(k + 1) + r0;
       alternate_project(t, rw, o, at, kept(k));
-      island_times(rw, s, at.G, p_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = y; });
-      share(n, [&](int j) { x[r0 + j] = next[j] - p[j] + z[j]; });
+      island_times(rw, s, at.G, p_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = over * y; });
+      share(n, [&](int j) { x[r0 + j] = (next[j] - p[j]) / over + z[j]; });
       for (int i = 0; i < n; i++) minus(A_bar + i * n, q_bar[r0 + i], x + r0, n);
       share(n, [&](int j) {
         T D = d * rw.inv_rho[r0 + j], by = q_bar[r0 + j];
         D_bar(j, by * (z[j] + (z[j] - p[j]) - x[r0 + j]));
         rb.b[r0 + j] -= by;
-        z_bar[r0 + j] = fma(D + D, by, -p_bar[r0 + j]), p_bar[r0 + j] = fnma(D, by, p_bar[r0 + j]);
+        z_bar[r0 + j] = fma(D + D, by, -over * p_bar[r0 + j]), p_bar[r0 + j] = fnma(D, by, p_bar[r0 + j]);
       });
       project_adj(k);
     }

@@ -4,6 +4,7 @@
 // One Newton step solves the rows that are off their bounds directly. Where that does not help, a part of it may, or one that is damped as
 // Levenberg and Marquardt do it: K of A + sigma diag(A), with which rows that contradict each other do not run away.
 #pragma once
+#include "eliminate.h"
 #include "slope.h"
 
 CS_BEGIN
@@ -51,6 +52,7 @@ template <class T, class F> CS_FN void island_times(const Rows<T>& rw, int s, co
 
 // no adjoint: linear.   y += A lam, island by island
 template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
+  if (rw.is_held) return held_add(rw, lam, y);
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
@@ -150,10 +152,20 @@ template <class T> CS_OP void let_go_adj(const Rows<T>& rw, T which, const RowBa
 template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigma) {
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
-    natural_slope(rw, o, s, sigma, false);
     island_rows(rw, s, first, last, r0, n);
-    slope_solve(rw, s, rw.delta + r0);
     T* delta = rw.delta + r0;
+    if constexpr (kTeam > 1) {
+      Together<T> a = slope_together(rw, o, s, sigma, false);
+      if (!rw.is_held)
+        factor_together(a), solve_together(a, delta);
+      else if (a.count > kTeam)
+        eliminate<2>(a, held_matrix(rw, kHeldK), delta);
+      else
+        eliminate<1>(a, held_matrix(rw, kHeldK), delta);
+    } else {
+      natural_slope(rw, o, s, sigma);
+      slope_solve(rw, s, delta);
+    }
     set_rows(delta, n, [&](int k) { return -delta[k]; });
   }
 }

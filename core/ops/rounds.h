@@ -27,6 +27,8 @@ constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
+// Passes that end where those of the round before ended, to this part of the residual there, lead nowhere else the next time
+constexpr double kSame = 0.03;
 // Contacts that hold each other can contradict each other by so little, m/s; what a round that alternates does not bring to half of what it was, below this, stays
 constexpr double kContradiction = 1e-5;
 constexpr int kVain = 2;  // as many of them in a row end an attempt; not the first one of those that are bold
@@ -120,26 +122,25 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
 }
 
 // no adjoint: relax_adj and natural_adj.   Newton steps; where they lead away from the solution it is as if they had not been taken
-template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Options& o, T& res, T& done, int& events) {
+template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Options& o, int round, T& res, T& done, int& events) {
   T before = res;
   int first = events, n = rw.count[1];
   set_rows(rw.stalled, n, [&](int r) { return rw.lam[r]; });
-  newton_steps(rw, o, o.sides == 0, (o.polish + 1) / 2, kVain + 1, done, res, done, events);
+  int most = round == 0 ? (3 * o.polish + 3) / 4 : (o.polish + 2) / 3;
+  newton_steps(rw, o, o.sides == 0, most, kVain + 1, done, res, done, events);
   auto astray = res > before;
   not_taken(rw, astray, first, events);
   set_rows(rw.lam, n, [&](int r) { return select(astray, rw.stalled[r], rw.lam[r]); });
   res = select(astray, before, res);
 }
 
-// no adjoint: relax_adj and natural_adj.   lambda of all rows
-template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
+// no adjoint: a part of relax.   rw: where the numbers of the iterations are
+template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, const Rows<T>& rw, const Options& o) {
   using E = ElementOf<T>;
-  Private<T> own;
-  const Rows<T>& rw = in_private(all, own);
   T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), best = res, sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
   bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows), alternating = alternates(t, o);
-  T some = T(0);  // lanes that have rows at all
+  T some = T(0), passed = T(0);  // lanes that have rows at all; the residual after the passes before
   for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
   set_rows(rw.lam, n, [&](int) { return T(0); });
   if (alternating && any(some > T(0.5))) alternate_matrix(rw);
@@ -152,7 +153,7 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
       alternate(t, rw, o, round, moving);
       if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
       events++;
-      sweeps += select(moving, T(E(passes_of(round))), T(0));
+      sweeps += select(moving, T(E(kPasses)), T(0));
     }
     if (alternating) count += kAlternateRound;
     for (int k = 0; k < kRound && count < o.iterations && !alternating; k++, count++) {
@@ -170,18 +171,21 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
     }
     T now = natural_residual(rw, o);
     res = select(live, now, res);
+    auto same = abs(res - passed) < T(E(kSame)) * passed;
+    if (alternating) passed = res;
     // solved to the last digit, or without polish, there is nothing to choose from; but sweeps alone have another derivative
     if (!o.polish)
       done = select(res > tol, done, T(1));
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
     if (alternating)
-      newton_after_passes(rw, o, res, done, events);
+      newton_after_passes(rw, o, count / kAlternateRound - 1, res, done, events);
     else if (t.chained)
       newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
     else if (o.polish)
       newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
+    if (alternating) done = select(same, T(1), done);
     if (alternating) done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done), best = min(best, res);
   }
   auto open = res > tol;
@@ -198,6 +202,13 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
   rw.status->residual = res, rw.status->sweeps = sweeps;
   rw.status->solved = select(res > tol, T(0), T(1));
   CS_FOR (int r = 0; r < n; r++) all.lam[r] = rw.lam[r], all.y[r] = rw.y[r];
+}
+// no adjoint: relax_adj and natural_adj.   lambda of all rows
+template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
+  if constexpr (kHeld > 0)
+    if (may_hold(all)) return relax_rounds(t, all, in_near(all), o);
+  Private<T> own;
+  relax_rounds(t, all, in_private(all, own), o);
 }
 // adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
 template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {

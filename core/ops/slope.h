@@ -3,8 +3,7 @@
 // A row at its bound is the identity's, a free one rho A; a sliding pair has P and c of its cone. Where a team of threads steps a world each has a row, and
 // rows of the identity are left out (ops/lu_together.h).
 #pragma once
-#include "lu_together.h"
-#include "relax.h"
+#include "held.h"
 
 CS_BEGIN
 
@@ -130,13 +129,14 @@ template <class T> CS_FN Together<T> together(const Rows<T>& rw, int s) {
 }
 // no adjoint: a part of natural_slope.   the k-th row of K, one of block i, as slope_rows has it. A is symmetric: threads that take a row each read neighbours
 // where they go along a column.   r0, n: the island's first row, and how many it has
-template <class T> CS_FN void slope_row(const Rows<T>& rw, const Options& o, const Together<T>& a, int i, int k, int r0, int n,
-                                        const T* A, T sigma) {
+// number(j): where its j-th number is
+template <class T, class F> CS_FN void slope_row(const Rows<T>& rw, const Options& o, const Together<T>& a, int i, int k, int r0,
+                                                 int n, const T* A, T sigma, const F& number) {
   BlockSlope<T> x = block_slope(rw, o, i);
   const Cone<T>& c = x.z.c;
   int r = rw.first_row[i], b = r - r0, here = a.rows[k], part = a.cols[here] - b;
   bool pair = part > 0 && rw.width == 3;
-  T one = T(1), c1 = x.at.free * rw.rho[r], c2 = T(0), *K = a.K + k, *to = K;
+  T one = T(1), c1 = x.at.free * rw.rho[r], c2 = T(0);
   if (part) c1 = rw.rho[r + 1] * (part == 1 ? c.Pxx : c.Pxy);
   if (pair) c2 = rw.rho[r + 1] * (part == 1 ? c.Pxy : c.Pyy);
   const T *A1 = A + b + (pair ? 1 : part), *A2 = pair ? A1 + 1 : A1;
@@ -147,17 +147,17 @@ template <class T> CS_FN void slope_row(const Rows<T>& rw, const Options& o, con
       int from = a.cols[j + v] * n;
       y[v] = pair ? fma(c1, A1[from], c2 * A2[from]) : c1 * A1[from];
     }
-    CS_STRIP (int v = 0; v < decltype(size)::n; v++) to[v * a.count] = y[v];
-    to += decltype(size)::n * a.count, j += decltype(size)::n;
+    CS_STRIP (int v = 0; v < decltype(size)::n; v++) number(j + v) = y[v];
+    j += decltype(size)::n;
   };
-  CS_SHORT (; j + 4 <= a.n;) some(Size<4>{});
+  CS_SHORT (; j + kPivots <= a.n;) some(Size<kPivots>{});
   CS_SHORT (; j < a.n;) some(Size<1>{});
   // what the diagonal has besides, and what is next to it
   auto add = [&](int row, T scale, T by, T more) {
     int at = here;
     while (at > 0 && a.cols[at] > row) at--;
     while (at < a.n - 1 && a.cols[at] < row) at++;
-    if (a.cols[at] == row) K[at * a.count] = fma(scale, by, K[at * a.count]) + more;
+    if (a.cols[at] == row) number(at) = fma(scale, by, number(at)) + more;
   };
   const T* corner = A + b * (n + 1);
   if (part) add(b, T(0), T(0), -((part == 1 ? c.cx : c.cy) * x.z.size));
@@ -172,33 +172,42 @@ template <class T> CS_FN void slope_row(const Rows<T>& rw, const Options& o, con
   add(over - r0, T(0), T(0), -(rw.lam[over] > T(0) ? rw.block_mu[i] * (x.at.high - x.at.low) : T(0)));
 }
 
-// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A), factored; F into rw.delta.   every: not only K^-1 F is wanted
-template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s, T sigma, bool every = true) {
+// no adjoint: a part of natural_slope.   K of island s by a team, not yet factored; by places where that is held.   every: not only K^-1 F is wanted
+template <class T> CS_FN Together<T> slope_together(const Rows<T>& rw, const Options& o, int s, T sigma, bool every) {
+  int first, last, r0, n, *block;
+  island_rows(rw, s, first, last, r0, n);
+  block = rw.active_block + r0;
+  share(last - first, [&](int i) { mark_columns(rw, first + i, block_slope(rw, o, first + i), every); });
+  list_columns(rw.cols + r0, rw.active + r0, block, n, rw.n_cols[s], rw.n_active[s]);
+  Together<T> a = together(rw, s);
+  auto rows = [&](const auto& number) {
+    share(a.count, [&](int k) {
+      slope_row(rw, o, a, block[k], k, r0, n, rw.A + rw.island_A[s], sigma, [&](int j) -> T& { return number(k, j); });
+    });
+  };
+  Pivots<T>* held = held_matrix(rw, kHeldK);
+  if (rw.is_held)
+    rows([&](int k, int j) -> T& { return held[j / kPivots * kHeldPlaces + k].at[j % kPivots]; });
+  else
+    rows([&](int k, int j) -> T& { return a.K[j * a.count + k]; });
+  return a;
+}
+// no adjoint: a derivative itself.   K of island s at rw.lam, rw.y, with A + sigma diag(A), factored; F into rw.delta
+template <class T> CS_OP void natural_slope(const Rows<T>& rw, const Options& o, int s, T sigma) {
+  if constexpr (kTeam > 1) return factor_together(slope_together(rw, o, s, sigma, true));
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
   const T* A = rw.A + rw.island_A[s];
   T* K = rw.K + rw.island_A[s];
-  if constexpr (kTeam > 1) {
-    int* block = rw.active_block + r0;
-    share(last - first, [&](int i) { mark_columns(rw, first + i, block_slope(rw, o, first + i), every); });
-    list_columns(rw.cols + r0, rw.active + r0, block, n, rw.n_cols[s], rw.n_active[s]);
-    Together<T> a = together(rw, s);
-    share(a.count, [&](int k) { slope_row(rw, o, a, block[k], k, r0, n, A, sigma); });
-    factor_together(a);
-  } else {
-    CS_FOR (int i = first; i < last; i++) slope_rows(rw, i, r0, n, A, K, block_slope(rw, o, i), sigma);
-    lu_factor(K, n);
-  }
+  CS_FOR (int i = first; i < last; i++) slope_rows(rw, i, r0, n, A, K, block_slope(rw, o, i), sigma);
+  lu_factor(K, n);
 }
 
 // slope_solve: x = K^-1 x of island s, after natural_slope
 template <class T> CS_FN void slope_solve(const Rows<T>& rw, int s, T* x) {
   int first, last, r0, n;
   island_rows(rw, s, first, last, r0, n);
-  if constexpr (kTeam > 1)
-    solve_together(together(rw, s), x);
-  else
-    lu_solve(rw.K + rw.island_A[s], n, x);
+  lu_solve(rw.K + rw.island_A[s], n, x);
 }
 // adjoint: x = K^-T x
 template <class T> CS_FN void slope_solve_adj(const Rows<T>& rw, int s, T* x) {

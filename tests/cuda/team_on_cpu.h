@@ -93,7 +93,7 @@ inline const double* meet(int place, double x) {
 }
 CS_FN int team_rank() { return team.rank; }
 CS_FN void team_wait() { meet(kWait, 0); }
-template <class T> CS_FN T of_rank(T x, int k) { return T(meet(kOfRank, x)[k]); }
+template <class T> CS_FN T of_rank(T x, int k) { return T(meet(kOfRank, x)[k % kTeam]); }
 template <class T> CS_FN T largest(T x) {
   const double* all = meet(kLargest, x);
   for (int r = 0; r < kTeam; r++) x = max(x, T(all[r]));

@@ -35,7 +35,11 @@ _FEW = 16
 # of each part the threads that share a world and those of a block at most. Not what a user gets until `bench.cuda --parts` was
 # seen to be faster on a GPU
 IN_PARTS = False
-_PARTS = ((4, 128), (16, 128), (16, 256), (32, 128))
+_PARTS = ((4, 128, 3), (16, 128, 3), (16, 128, 3), (32, 128, 3))
+
+
+# Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
+_GROUPS, _GROUP = 4, 1024
 
 
 class Key(NamedTuple):
@@ -50,11 +54,11 @@ class Key(NamedTuple):
     part: int | None = None  # of a step, None: the whole call
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Threads that share a world, and those of a block at most."""
+    def shape(self) -> tuple[int, int, int]:
+        """Threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for."""
         if self.part is not None:
             return _PARTS[self.part]
-        return (_TEAM, _TEAM_THREADS[self.dtype]) if self.outside else (1, _THREADS)
+        return (_TEAM, _TEAM_THREADS[self.dtype], 1) if self.outside else (1, _THREADS, 1)
 
 
 class Kernel(NamedTuple):
@@ -227,7 +231,7 @@ class CudaEngine:
         with torch.cuda.device(self.device):
             module = self._cupy.cuda.function.Module()
             module.load(code)
-            scratch, (team, threads) = self._scratch(key) if key.outside else 0, key.shape
+            scratch, (team, threads, _) = self._scratch(key) if key.outside else 0, key.shape
             return Kernel(module.get_function("call"), structs.options(self._named(key)), scratch, threads, team, better)
 
     def _replaced(self, key: Key, quick: Kernel) -> Kernel:
@@ -258,9 +262,9 @@ class CudaEngine:
         fixed = op == ROLLOUT and not named["impacts"] and not outside and self._fixed and not (quick and adjoint)
         defined = source.definitions(named, op, adjoint, _SCALAR[key.dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
-        team, threads = key.shape
+        team, threads, blocks = key.shape
         part = [] if key.part is None else [f"-DCS_PART={key.part}"]
-        return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}", *part]
+        return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}", f"-DCS_BLOCKS={blocks}", *part]
 
     def _cubin(self, key: Key) -> tuple[bytes, build.Beside | None]:
         """Machine code. Of rollouts that are new it is compiled quickly, while another process does it well."""
@@ -287,27 +291,44 @@ class CudaEngine:
     def _launch_parts(self, kernels: Sequence[Kernel], call: np.ndarray, worlds: int, steps: int) -> None:
         """Every step by all kernels in turn; the first one ends the step before, and so comes once more.
 
-        As many worlds at a time as there may be memory for.
+        As many worlds at a time as there may be memory for, in groups on streams of their own: while the slowest worlds of one
+        are solved, the others go on.
         """
         scratch = kernels[0].scratch
         room = max(1, min(worlds, self._most_scratch // scratch))
         memory = torch.empty(room * scratch, dtype=torch.uint8, device=self.device)
+        here = torch.cuda.current_stream(self.device)
+        size = max(_GROUP, -(-room // _GROUPS))
         for first in range(0, worlds, room):
-            end = min(first + room, worlds)
-            shapes = [self._shape(end - first, kernel) for kernel in kernels]
+            groups = [(at, min(at + size, first + room, worlds)) for at in range(first, min(first + room, worlds), size)]
+            streams = self._streams[: len(groups)] if len(groups) > 1 else [here]
+            begins = here.record_event()
+            for stream in streams:
+                stream.wait_event(begins)
             for at in range(steps + 1):
-                for kernel, (team, held) in zip(kernels[: None if at < steps else 1], shapes, strict=False):
-                    self._start(kernel, (-(-(end - first) // held), team, held), call, memory, first, end, at)
+                for (begin, end), stream in zip(groups, streams, strict=True):
+                    own = memory[(begin - first) * scratch :]
+                    for kernel in kernels[: None if at < steps else 1]:
+                        team, held = self._shape(end - begin, kernel)
+                        shape = -(-(end - begin) // held), team, held
+                        self._start(kernel, shape, call, own, begin, end, at, stream=stream)
+            for stream in streams:
+                here.wait_event(stream.record_event())
+
+    @cached_property
+    def _streams(self) -> list[torch.cuda.Stream]:
+        return [torch.cuda.Stream(self.device) for _ in range(_GROUPS)]
 
     def _start(
-        self, kernel: Kernel, shape: tuple[int, int, int], call: np.ndarray, memory: Tensor | None, *numbers: int
+        self, kernel: Kernel, shape: tuple[int, int, int], call: np.ndarray, memory: Tensor | None, *numbers: int,
+        stream: torch.cuda.Stream | None = None,
     ) -> None:  # fmt: skip
         """shape : blocks, threads of a world, worlds of a block."""
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
-        stream = self._cupy.cuda.ExternalStream(torch.cuda.current_stream(self.device).cuda_stream)
+        on = self._cupy.cuda.ExternalStream((stream or torch.cuda.current_stream(self.device)).cuda_stream)
         with torch.cuda.device(self.device):
-            kernel.function(shape[:1], shape[1:], (struct, pointer, *map(np.int64, numbers)), stream=stream)
+            kernel.function(shape[:1], shape[1:], (struct, pointer, *map(np.int64, numbers)), stream=on)
 
     def _shape(self, worlds: int, kernel: Kernel) -> tuple[int, int]:
         """Threads of a world, and worlds of a block. Few worlds: small blocks, so that every multiprocessor has some."""

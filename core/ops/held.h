@@ -1,0 +1,217 @@
+// held: matrices of an island by a team of threads that has room for them (kHeld, base/team.h), a row or two in the registers of each thread; and what is done with
+// them there: inverse, products, Gauss's elimination. Every number is the result of the same operations in the same order as in inverse.h, polish.h, lu_together.h.
+//
+// Places: joint rows come first, filled up to a multiple of three, then contacts, so that three neighbours make a chunk. What has no row is zero.
+// In memory a chunk of a row is read at once, those of neighbouring rows are neighbours, and each is where it is in every world: nothing is to be computed for it.
+// A register is named when this is compiled: loops over columns are unrolled as far as there is room, and left early. A column that is to be known by a number
+// is first: what is eliminated leaves the front, and all others move up by one chunk as they are computed.
+// no adjoint in this file: its functions are parts of others, which know theirs
+#pragma once
+#include "inverse.h"
+#include "lu_together.h"
+#include "relax.h"
+
+CS_BEGIN
+
+// The rows of a thread
+template <class T, int R> struct Held {
+  T at[R][kPivots * kMostChunks];
+};
+
+// Where an island's rows are
+struct HeldPlaces {
+  int singles, gap, n, chunks;  // joint rows, places that are free behind them, rows, chunks
+  CS_FN int row(int k) const {  // -1: none
+    int r = k < singles ? k : k - gap;
+    return (k >= singles && r < singles) || r >= n ? -1 : r;
+  }
+  CS_FN int first_contact() const { return (singles + gap) / kPivots; }  // its chunk
+};
+// no adjoint: integers.   of island s
+template <class T> CS_FN HeldPlaces held_places(const Rows<T>& rw, int s) {
+  int singles = rw.island_singles[s], gap = (kPivots - singles % kPivots) % kPivots;
+  int n = rw.first_row[rw.island_block[s + 1]] - rw.first_row[rw.island_block[s]];
+  return {singles, gap, n, (n + gap) / kPivots};
+}
+// no adjoint: a choice.   whether the only island is held; Rows::held is null where contacts have other than three rows, or rows that depend on them
+template <class T> CS_FN bool may_hold(const Rows<T>& rw) {
+  if constexpr (2 * kPivots * kMostChunks * sizeof(T) > 4 * kHeld || kTeam != 32) return false;
+  return rw.held && rw.count[2] == 1 && held_places(rw, 0).chunks <= kMostChunks;
+}
+// no adjoint: memory.   rows whose iterations a team has near
+template <class T> CS_FN Rows<T> in_near(Rows<T> rw) {
+  Near<T>& near = *near_memory(rw.near_team);
+  share(rw.count[1], [&](int r) {
+    near.b[r] = rw.b[r], near.lo[r] = rw.lo[r], near.hi[r] = rw.hi[r], near.rho[r] = rw.rho[r], near.inv_rho[r] = rw.inv_rho[r];
+  });
+  share(rw.count[0] + 1, [&](int i) {
+    near.kind[i] = rw.kind[i], near.first_row[i] = rw.first_row[i];
+    if (i < rw.count[0]) near.block_mu[i] = rw.block_mu[i];
+  });
+  rw.is_held = true;
+  rw.lam = near.lam, rw.y = near.y, rw.delta = near.delta, rw.before = near.before, rw.Ad = near.Ad, rw.trial = near.trial;
+  rw.start = near.start, rw.stalled = near.stalled, rw.b = near.b, rw.lo = near.lo, rw.hi = near.hi, rw.rho = near.rho;
+  rw.inv_rho = near.inv_rho, rw.block_mu = near.block_mu, rw.kind = near.kind, rw.first_row = near.first_row;
+  rw.cols = near.cols, rw.active = near.active, rw.active_block = near.active_block;
+  return rw;
+}
+
+// What is kept of an island in memory
+enum HeldMatrix { kHeldA, kHeldG, kHeldK };
+// no adjoint: memory.   chunk J of the row at place k is at [J * kHeldPlaces + k]
+template <class T> CS_FN Pivots<T>* held_matrix(const Rows<T>& rw, HeldMatrix which) {
+  return rw.held + which * kMostChunks * kHeldPlaces;
+}
+// no adjoint: memory.   what threads tell each other
+template <class T> CS_FN Pivots<T>* held_near(const Rows<T>& rw) { return near_memory(rw.near_team)->told; }
+
+// no adjoint: copies.   x of the thread that has place k, to all
+template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
+  if constexpr (R == 1) return of_rank(x[0], k);
+  return of_rank(k < kTeam ? x[0] : x[R - 1], k);
+}
+
+// no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
+template <class T> CS_FN void lay_out(const HeldPlaces& at, const T* A, Pivots<T>* to) {
+  CS_SHORT (int k = team_rank(); k < kHeldPlaces; k += kTeam) {
+    int row = at.row(k);
+    const T* from = A + (row < 0 ? 0 : row);
+    CS_SHORT (int J = 0; J < kMostChunks; J++) {
+      Pivots<T> x;
+      CS_STRIP (int w = 0; w < kPivots; w++) {
+        bool there = at.row(kPivots * J + w) >= 0;
+        x.at[w] = there && row >= 0 ? *from : T(0);
+        from += there ? at.n : 0;
+      }
+      to[J * kHeldPlaces + k] = x;
+    }
+  }
+  team_wait();
+}
+// no adjoint: memory
+template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from) {
+  CS_STRIP (int J = 0; J < kMostChunks; J++)
+    CS_STRIP (int r = 0; r < R; r++) {
+      const Pivots<T> x = from[J * kHeldPlaces + r * kTeam + team_rank()];
+      CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = x.at[w];
+    }
+}
+// no adjoint: memory.   with the other sign
+template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to) {
+  CS_STRIP (int J = 0; J < kMostChunks; J++)
+    CS_STRIP (int r = 0; r < R; r++) {
+      const T* x = K.at[r] + kPivots * J;
+      to[J * kHeldPlaces + r * kTeam + team_rank()] = {{-x[0], -x[1], -x[2]}};
+    }
+}
+
+// no adjoint: see above.   K becomes -(K + D)^-1 (ops/inverse.h).   D: of own rows; g: [12 chunks] scratch: factors of all places, twice, so that columns in their
+// order, from any of them on, are neighbours; and once more, since some threads may still read those before
+template <int R, class T> CS_FN void invert_held(Held<T, R>& K, const T (&D)[R], int chunks, Pivots<T>* g) {
+  int places = kPivots * chunks;
+  CS_SHORT (int P = 0; P < chunks; P++) {
+    Pivots<T>* now = g + (P & 1) * 2 * places;
+    T own[R][kPivots], of[kPivots][kPivots];  // factors: of own rows, and of the w-th pivot's row at the v-th
+    int before[R];                            // own places after the first pivot's
+    CS_STRIP (int r = 0; r < R; r++) before[r] = team_rank() + r * kTeam - kPivots * P;
+    CS_STRIP (int v = 0; v < kPivots; v++) {
+      T x[R], there[R];
+      CS_STRIP (int r = 0; r < R; r++) {
+        x[r] = K.at[r][v];
+        CS_STRIP (int u = 0; u < v; u++) x[r] = fnma(own[r][u], of[u][v], before[r] == u ? T(0) : x[r]);
+        there[r] = x[r] + D[r];
+      }
+      T root = root_pivot(of_place(there, kPivots * P + v));
+      CS_STRIP (int r = 0; r < R; r++) there[r] = own[r][v] = before[r] == v ? -root : x[r] * root;
+      CS_STRIP (int w = v + 1; w < kPivots; w++) of[v][w] = of_place(there, kPivots * P + w);
+    }
+    CS_STRIP (int r = 0; r < R; r++) {
+      if (before[r] >= 0 && before[r] < kPivots) {
+        CS_STRIP (int j = 0; j < kPivots * kMostChunks; j++) K.at[r][j] = T(0);
+        CS_STRIP (int v = 0; v < kPivots; v++) own[r][v] = v < before[r] ? T(0) : own[r][v];
+      }
+      int k = team_rank() + r * kTeam;
+      if (k < places) now[k] = now[k + places] = {{own[r][0], own[r][1], own[r][2]}};
+    }
+    team_wait();
+    CS_STRIP (int J = 1; J <= kMostChunks; J++) {
+      if (J > chunks) break;
+      CS_STRIP (int w = 0; w < kPivots; w++) {
+        const Pivots<T> by = now[kPivots * (P + J) + w];
+        CS_STRIP (int r = 0; r < R; r++) {
+          // behind the last column there are zeros: those of the pivots begin anew
+          T y = J < kMostChunks ? K.at[r][J < kMostChunks ? kPivots * J + w : 0] : T(0);
+          CS_STRIP (int v = 0; v < kPivots; v++) y = fnma(own[r][v], by.at[v], y);
+          K.at[r][kPivots * (J - 1) + w] = y;
+        }
+      }
+    }
+  }
+  team_wait();
+}
+
+// no adjoint: see above.   y = K x of own rows, in the order of dense_dot.   x: by chunks, of_contacts: of contacts, zero elsewhere
+template <int R, class T>
+CS_FN void held_times(const Held<T, R>& K, const HeldPlaces& at, const Pivots<T>* x, const Pivots<T>* of_contacts, T (&y)[R]) {
+  constexpr int group = 4;  // chunks that are read at once
+  DenseSum<T> sum[R];
+  CS_STRIP (int J = 0; J < kMostChunks; J++) {
+    if (J >= at.first_contact()) break;
+    const Pivots<T> by = x[J];
+    CS_STRIP (int r = 0; r < R; r++)
+      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(K.at[r][kPivots * J + w], by.at[w], sum[r].s);
+  }
+  CS_STRIP (int J = 0; J < kMostChunks; J += group) {
+    if (J >= at.chunks) break;
+    Pivots<T> by[group];
+    CS_STRIP (int g = 0; g < group; g++) by[g] = of_contacts[J + g];
+    CS_STRIP (int g = 0; g < group; g++)
+      CS_STRIP (int r = 0; r < R; r++) {
+        const T* a = K.at[r] + kPivots * (J + g);
+        DenseSum<T>& to = sum[r];
+        to.s0 = fma(a[0], by[g].at[0], to.s0), to.s1 = fma(a[1], by[g].at[1], to.s1), to.s2 = fma(a[2], by[g].at[2], to.s2);
+      }
+  }
+  CS_STRIP (int r = 0; r < R; r++) y[r] = sum[r].all(kPivots);
+}
+
+// no adjoint: linear.   y += A lam, as add_A has it, with the matrix in memory
+template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
+  HeldPlaces at = held_places(rw, 0);
+  const Pivots<T>* A = held_matrix(rw, kHeldA) + team_rank();
+  Pivots<T>* x = held_near(rw);
+  team_wait();
+  if (team_rank() < at.chunks)
+    CS_STRIP (int w = 0; w < kPivots; w++) {
+      int row = at.row(kPivots * team_rank() + w);
+      x[team_rank()].at[w] = row < 0 ? T(0) : lam[row];
+    }
+  team_wait();
+  DenseSum<T> sum[2];
+  CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
+    CS_STRIP (int r = 0; r < 2; r++)
+      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(A[r * kTeam].at[w], x[J].at[w], sum[r].s);
+  constexpr int group = 2;  // chunks that are read at once
+  CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
+    Pivots<T> a[group][2], by[group];
+    CS_STRIP (int g = 0; g < group; g++) {
+      by[g] = x[J + g];
+      CS_STRIP (int r = 0; r < 2; r++) a[g][r] = A[g * kHeldPlaces + r * kTeam];
+    }
+    CS_STRIP (int g = 0; g < group; g++) {
+      if (J + g >= at.chunks) break;
+      CS_STRIP (int r = 0; r < 2; r++) {
+        DenseSum<T>& to = sum[r];
+        to.s0 = fma(a[g][r].at[0], by[g].at[0], to.s0), to.s1 = fma(a[g][r].at[1], by[g].at[1], to.s1);
+        to.s2 = fma(a[g][r].at[2], by[g].at[2], to.s2);
+      }
+    }
+  }
+  CS_STRIP (int r = 0; r < 2; r++) {
+    int row = at.row(r * kTeam + team_rank());
+    if (row >= 0) y[row] += sum[r].all(kPivots);
+  }
+  team_wait();
+}
+
+CS_END

@@ -1,0 +1,98 @@
+// passes: those of ops/alternate.h by a team of threads that holds (A + D)^-1 in its registers: products by rows, projections by chunks of three places (ops/held.h).
+//
+// One thread has what a contact needs, or three joint rows: p and z stay with it from pass to pass. The others tell it x, and it tells them what A + D is solved for.
+// no adjoint in this file: alternate_adj runs the passes again, and knows their derivative
+#pragma once
+#include "held.h"
+#include "polish.h"
+
+CS_BEGIN
+
+// d: the smaller, the more a pass trusts A;   o: from 0 to 2, how far it goes, less where the first round did not end well, since passes can go round in circles.
+// Measured on a humanoid that lies: from 0.04, 1 and 30 passes to these and 60 the Newton steps after them became half as many
+constexpr double kStiff = 0.06, kOver = 1.6, kLaterOver = 1.1;
+// no adjoint: a choice.   o
+CS_FN double over_of(int round) { return round == 0 ? kOver : kLaterOver; }
+
+// no adjoint: alternate_adj has it.   p + o (x - z)
+template <class T> CS_FN T pass_on(T over, T p, T x, T z) { return fma(over, x - z, p); }
+
+// Three places of an island, and the numbers of their rows
+template <class T> struct Chunk {
+  bool contact;
+  int row[kPivots];  // -1: none
+  T p[kPivots], z[kPivots], D[kPivots], b[kPivots], lo[kPivots], hi[kPivots], mu;
+};
+// no adjoint: see above.   the c-th chunk of island s; p: [rows]
+template <class T> CS_FN Chunk<T> chunk_of(const Rows<T>& rw, int s, const HeldPlaces& at, int c, T d, const T* p) {
+  Chunk<T> x;
+  x.contact = c >= at.first_contact() && c < at.chunks;
+  x.mu = x.contact ? rw.block_mu[rw.island_block[s] + at.singles + c - at.first_contact()] : T(0);
+  CS_STRIP (int v = 0; v < kPivots; v++) {
+    int k = c < at.chunks ? at.row(kPivots * c + v) : -1, r = rw.first_row[rw.island_block[s]] + k;
+    x.row[v] = k < 0 ? -1 : r;
+    x.p[v] = x.z[v] = x.D[v] = x.b[v] = x.lo[v] = x.hi[v] = T(0);
+    if (k < 0) continue;
+    x.p[v] = p[r], x.D[v] = d * rw.inv_rho[r], x.b[v] = rw.b[r];
+    if (!x.contact || v == 0) x.lo[v] = rw.lo[r], x.hi[v] = rw.hi[r];
+  }
+  return x;
+}
+// no adjoint: project_block_adj has it.   z = Pi(p), and what A + D is solved for
+template <class T> CS_FN Pivots<T> project_chunk(const Options& o, Chunk<T>& x) {
+  CS_STRIP (int v = 0; v < kPivots; v++) x.z[v] = min(max(x.p[v], x.lo[v]), x.hi[v]);
+  if (x.contact) {
+    x.z[1] = x.p[1], x.z[2] = x.p[2];
+    cone_project(o, x.z[1], x.z[2], x.mu * max(x.z[0], T(0)));
+  }
+  Pivots<T> q;
+  CS_STRIP (int v = 0; v < kPivots; v++) q.at[v] = fma(x.D[v], x.z[v] + (x.z[v] - x.p[v]), -x.b[v]);
+  return q;
+}
+
+// no adjoint: alternate_adj knows that dG = -G dA G.   A by places, and G = (A + D)^-1
+template <class T> CS_FN void held_inverse(const Rows<T>& rw) {
+  HeldPlaces at = held_places(rw, 0);
+  lay_out(at, rw.A, held_matrix(rw, kHeldA));
+  Held<T, 2> K;
+  T D[2];
+  CS_STRIP (int r = 0; r < 2; r++) {
+    int row = at.row(team_rank() + r * kTeam);
+    D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
+  }
+  load_held(K, held_matrix(rw, kHeldA));
+  invert_held(K, D, at.chunks, held_near(rw));
+  store_held(K, held_matrix(rw, kHeldG));
+}
+
+// no adjoint: see above.   from p [rows]; lambda is where they end
+template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, const T* p, T over, int passes) {
+  HeldPlaces at = held_places(rw, 0);
+  Held<T, 2> G;
+  Pivots<T>*q = held_near(rw), *of_contacts = q + kMostChunks, *x = of_contacts + kMostChunks;
+  Chunk<T> own = chunk_of(rw, 0, at, team_rank(), T(ElementOf<T>(kStiff)), p);
+  bool mine = team_rank() < at.chunks;
+  team_wait();
+  if (team_rank() < kMostChunks) of_contacts[team_rank()] = {{T(0), T(0), T(0)}};
+  load_held(G, held_matrix(rw, kHeldG));
+  CS_SHORT (int k = 0; k < passes; k++) {
+    Pivots<T> to = project_chunk(o, own);
+    if (mine) (own.contact ? of_contacts : q)[team_rank()] = to;
+    team_wait();
+    T y[2];
+    held_times(G, at, q, of_contacts, y);
+    CS_STRIP (int r = 0; r < 2; r++) {
+      int place = team_rank() + r * kTeam;
+      if (place < kPivots * at.chunks) x[place / kPivots].at[place % kPivots] = y[r];
+    }
+    team_wait();
+    const Pivots<T> by = x[mine ? team_rank() : 0];
+    CS_STRIP (int v = 0; v < kPivots; v++) own.p[v] = pass_on(over, own.p[v], by.at[v], own.z[v]);
+  }
+  project_chunk(o, own);
+  CS_STRIP (int v = 0; v < kPivots; v++)
+    if (own.row[v] >= 0) rw.lam[own.row[v]] = own.z[v];
+  team_wait();
+}
+
+CS_END
