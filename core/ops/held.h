@@ -191,7 +191,7 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
   CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
     CS_STRIP (int r = 0; r < 2; r++)
       CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(A[r * kTeam].at[w], x[J].at[w], sum[r].s);
-  constexpr int group = 2;  // chunks that are read at once
+  constexpr int group = 4;  // chunks that are read at once
   CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
     Pivots<T> a[group][2], by[group];
     CS_STRIP (int g = 0; g < group; g++) {

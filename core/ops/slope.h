@@ -150,7 +150,7 @@ template <class T, class F> CS_FN void slope_row(const Rows<T>& rw, const Option
     CS_STRIP (int v = 0; v < decltype(size)::n; v++) number(j + v) = y[v];
     j += decltype(size)::n;
   };
-  CS_SHORT (; j + kPivots <= a.n;) some(Size<kPivots>{});
+  CS_SHORT (; j + 2 * kPivots <= a.n;) some(Size<2 * kPivots>{});
   CS_SHORT (; j < a.n;) some(Size<1>{});
   // what the diagonal has besides, and what is next to it
   auto add = [&](int row, T scale, T by, T more) {

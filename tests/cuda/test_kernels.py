@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import costate as cs
+from bench.humanoid import humanoid_model
 from costate._native.cpu import Op
 from costate._native.cuda import engine as gpu
 from costate._native.cuda import source, structs
@@ -53,7 +54,13 @@ class OnCpu(gpu.CudaEngine):
         call.restype = ctypes.c_char_p
         return gpu.Kernel(call, structs.options(self._named(key)), 0 if key.part is None else self._scratch(key))
 
-    def _start(self, kernel, shape, call, memory, *numbers):
+    def _fork(self, n):
+        return [None] * n
+
+    def _join(self, streams):
+        pass
+
+    def _start(self, kernel, shape, call, memory, *numbers, stream=None):
         scratch = ctypes.c_void_p(memory.data_ptr() if memory is not None else None)
         wrong = kernel.function(
             ctypes.c_void_p(call.ctypes.data), scratch, *map(ctypes.c_long, numbers or (0, call["worlds"], 0))
@@ -121,6 +128,31 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
     for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
     assert [int(x) for x in at] == [steps, steps, steps, 0, steps]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_matrices_in_registers(tmp_path, monkeypatch):
+    """Of a whole warp, in float32: few rows off their bounds, and more than it has threads."""
+    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    model, steps, f32 = humanoid_model(), 2, torch.float32
+    sim, kernels = cs.Simulator(model, 0.005, dtype=f32), OnCpu(model, tmp_path, 32)
+    kernels._most_local = 0
+    numbers = torch.Generator().manual_seed(3)
+    q = torch.tensor(model.q0, dtype=f32).expand(64, -1).clone()
+    q[:, 2], q[:, 3], q[:, 5] = 0.15, 0.5**0.5, 0.5**0.5  # it lies on its front
+    v = 0.5 * torch.randn(64, model.nv, generator=numbers)
+    traj = sim.rollout(cs.State(q, v), torch.zeros(40, 64, model.nu))
+    few, many = (int(i) for i in traj.status.contacts.argsort()[[0, -1]])
+    assert traj.status.contacts[many] > 11 > traj.status.contacts[few]
+    start, u = cs.State(*(x[[few, many]].contiguous() for x in traj[-1])), torch.zeros(steps, 2, model.nu)
+    inputs, _ = sim.gather(start, u, None, None, None, None, time=steps)
+    found, at = [torch.empty(steps, 2, n) for n in (model.nq, model.nv)], torch.empty(2, 1, dtype=torch.int32)
+    told = [torch.empty(2, 11)]
+    kernels.rollout(2, steps, 1, inputs, *found, at, sim.options, told)
+    traj = sim.rollout(start, u)
+    for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
+        assert torch.equal(x, y)
 
 
 @pytest.mark.parametrize("team", [1, 4])

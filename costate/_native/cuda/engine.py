@@ -35,7 +35,7 @@ _FEW = 16
 # of each part the threads that share a world and those of a block at most. Not what a user gets until `bench.cuda --parts` was
 # seen to be faster on a GPU
 IN_PARTS = False
-_PARTS = ((4, 128, 3), (16, 128, 3), (16, 128, 3), (32, 128, 3))
+_PARTS = ((4, 128, 3), (16, 128, 3), (16, 128, 3), (32, 128, 2))
 
 
 # Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
@@ -297,23 +297,34 @@ class CudaEngine:
         scratch = kernels[0].scratch
         room = max(1, min(worlds, self._most_scratch // scratch))
         memory = torch.empty(room * scratch, dtype=torch.uint8, device=self.device)
-        here = torch.cuda.current_stream(self.device)
         size = max(_GROUP, -(-room // _GROUPS))
         for first in range(0, worlds, room):
-            groups = [(at, min(at + size, first + room, worlds)) for at in range(first, min(first + room, worlds), size)]
-            streams = self._streams[: len(groups)] if len(groups) > 1 else [here]
-            begins = here.record_event()
-            for stream in streams:
-                stream.wait_event(begins)
+            end = min(first + room, worlds)
+            groups = [(at, min(at + size, end)) for at in range(first, end, size)]
+            shapes = [[self._shape(high - low, kernel) for kernel in kernels] for low, high in groups]
+            streams = self._fork(len(groups))
             for at in range(steps + 1):
-                for (begin, end), stream in zip(groups, streams, strict=True):
-                    own = memory[(begin - first) * scratch :]
-                    for kernel in kernels[: None if at < steps else 1]:
-                        team, held = self._shape(end - begin, kernel)
-                        shape = -(-(end - begin) // held), team, held
-                        self._start(kernel, shape, call, own, begin, end, at, stream=stream)
-            for stream in streams:
-                here.wait_event(stream.record_event())
+                for (low, high), stream, own in zip(groups, streams, shapes, strict=True):
+                    part = memory[(low - first) * scratch :]
+                    for kernel, (team, held) in zip(kernels[: None if at < steps else 1], own, strict=False):
+                        self._start(kernel, (-(-(high - low) // held), team, held), call, part, low, high, at, stream=stream)
+            self._join(streams)
+
+    def _fork(self, n: int) -> Sequence[torch.cuda.Stream | None]:
+        """Streams that begin after what the current one has to do; if there is to be one, itself."""
+        if n == 1:
+            return (None,)
+        here = torch.cuda.current_stream(self.device)
+        for stream in self._streams[:n]:
+            stream.wait_stream(here)
+        return self._streams[:n]
+
+    def _join(self, streams: Sequence[torch.cuda.Stream | None]) -> None:
+        """The current stream goes on after all of these."""
+        here = torch.cuda.current_stream(self.device)
+        for stream in streams:
+            if stream is not None:
+                here.wait_stream(stream)
 
     @cached_property
     def _streams(self) -> list[torch.cuda.Stream]:
