@@ -1,6 +1,6 @@
 // Layout: how the rows of a step lie in memory: which contacts and joint rows have a block, the rows and columns of each, islands.
 //
-// It is found anew in every step (ops/slots.h). Kernels that are compiled for a model with few possible rows (CS_FIXED_ROWS) have it as constants instead:
+// It is found anew in every step (ops/slots.h, ops/islands.h). Kernels that are compiled for a model with few possible rows (CS_FIXED_ROWS) have it as constants instead:
 // every possible row has its place, and those that are not active are empty, as in a lane whose lane-mates have more rows.
 #pragma once
 #include "trace.h"

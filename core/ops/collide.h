@@ -97,13 +97,17 @@ template <class T> CS_FN void coefficients(const Tree& t, const Params<T>& th, c
 }
 
 #ifndef CS_FIXED_ROWS
+// no adjoint: memory and integers.   candidate c is the k-th point of pair p
+template <class T> CS_FN void put_candidate(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int c, int p, int k) {
+  rw.cand_pair[c] = p, rw.cand_point[c] = k, rw.shift[c] = offset(t, tr, t.pair_a[p], t.shape_body[t.pair_b[p]]);
+}
+
 // no adjoint: memory and integers.   a new candidate, the k-th point of pair p; false: there is no room
 template <class T> CS_FN bool new_candidate(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int p, int k) {
   int c = rw.count[6];
   if (c == t.max_cand) return rw.count[7] = 1, false;
   rw.count[6]++;
-  rw.cand_pair[c] = p, rw.cand_point[c] = k, rw.shift[c] = offset(t, tr, t.pair_a[p], t.shape_body[t.pair_b[p]]);
-  return true;
+  return put_candidate(t, tr, rw, c, p, k), true;
 }
 
 // no adjoint: chooses.   the candidates of pair p.   reach: gaps that matter, beyond that nothing is looked for
@@ -130,11 +134,27 @@ CS_OP void collide_pair(const Tree& t, const Params<T>& th, const Trace<T>& tr, 
   share(rw.count[6] - first, [&](int k) { collide_candidate(t, th, rw, first + k); });
 }
 
+// no adjoint: chooses.   the candidates of all pairs that are near, by a team, where no features are chosen: a pair has as many points as its shapes
+template <class T> CS_OP void candidates_together(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
+  constexpr int kBitsOfPoints = 4;  // a box has eight
+  int found = 0, near = rw.count[5];
+  CS_SHORT (int first = 0; first < near; first += kTeam) {
+    int i = first + team_rank(), p = rw.near[i < near ? i : 0], c = found, part;
+    int points = i < near ? pair_points(t.shape_type[t.pair_a[p]], t.shape_type[t.pair_b[p]]) : 0;
+    CS_STRIP (int bit = 0; bit < kBitsOfPoints; bit++) found += how_many(points >> bit & 1, part) << bit, c += part << bit;
+    CS_SHORT (int k = 0; k < points && c < t.max_cand; k++, c++) put_candidate(t, tr, rw, c, p, k);
+  }
+  if (found > t.max_cand) rw.count[7] = 1, found = t.max_cand;
+  rw.count[6] = found;
+}
+
 template <class T> CS_OP void collide(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                       const RowInputs<T>& in, const Options& o) {
   near_pairs(t, th, tr, rw, in, o);
   rw.count[6] = 0;
-  CS_FOR (int i = 0; i < rw.count[5]; i++) {
+  bool together = kTeam > 1 && !(t.pair_kinds & kChosenPair);
+  if (together) candidates_together(t, tr, rw);
+  CS_FOR (int i = 0; !together && i < rw.count[5]; i++) {
     int p = rw.near[i];
     pair_candidates(t, th, tr, rw, p, rw.near_bits[i], rw.grow[t.pair_a[p]] + rw.grow[t.pair_b[p]]);
   }

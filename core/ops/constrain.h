@@ -27,14 +27,14 @@ template <class T> CS_FN void equality_status(const Tree& t, const Rows<T>& rw) 
 // no adjoint: a part of constrain.   what has rows; v_next = v* until they are solved
 template <class T> CS_WHOLE void find_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                            const RowInputs<T>& in, const Options& o, T* v_next) {
-  CS_FOR (int d = 0; d < t.nv; d++) rw.dv[d] = T(0);
+  set_rows(rw.dv, t.nv, [](int) { return T(0); });
   CS_IF(Tree, t, ne) equality(t, th, tr, rw.eq, in.h, in.full, o, rw.v_star, rw.dv);
   shapes(t, th, tr, rw);
   collide(t, th, tr, rw, in, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in, o);
   rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
-  CS_FOR (int d = 0; d < t.nv; d++) v_next[d] = rw.v_star[d];
+  set_rows(v_next, t.nv, [&](int d) { return rw.v_star[d]; });
 }
 // no adjoint: a part of constrain.   J, b, A
 template <class T> CS_WHOLE void make_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,

@@ -7,6 +7,7 @@
 // no adjoint in this file: step_adj takes J_bar and H_bar from A_bar directly (ops/relax.h, ops/constrain.h)
 #pragma once
 #include "../math/array.h"
+#include "delassus_together.h"
 #include "equality_factor.h"
 #include "turn_rows.h"
 
@@ -205,7 +206,9 @@ template <class T> CS_OP void block_pair(const Tree& t, const Rows<T>& rw, int i
 
 // no adjoint: see above.   in large models only each block's own part of A is formed
 template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const Rows<T>& rw) {
-  if (kTeam > 1 && t.form == kSparse && !t.ne && !t.large) {
+  if constexpr (kBits > 0) {
+    halves_together(t, tr, rw, rw.mark);
+  } else if (kTeam > 1 && t.form == kSparse && !t.ne && !t.large) {
     share(rw.count[0], [&](int i) { block_halves(t, tr, rw, i); });  // those of others have scratch in rw
   } else {
     CS_FOR (int i = 0; i < rw.count[0]; i++) block_halves(t, tr, rw, i);
@@ -222,7 +225,11 @@ template <class T> CS_OP void delassus(const Tree& t, const Trace<T>& tr, const 
       team_wait();
       for (int i = first, j = first + team_rank(); i < last; j += kTeam) {
         while (j > i && i < last) j -= ++i - first;
-        if (i < last) block_pair(t, rw, i, j, A, r0, n);
+        if (i >= last) break;
+        if constexpr (kBits > 0)
+          pair_together(rw, i, j, rw.mark, A, r0, n);
+        else
+          block_pair(t, rw, i, j, A, r0, n);
       }
       team_wait();
       share(last - first, [&](int i) { block_rho(rw, first + i, A, n, r0); });

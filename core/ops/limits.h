@@ -3,6 +3,7 @@
 //   revolute, prismatic: q - lower or upper - q, the end that q + h v is nearer to;   ball: upper - |log q|, the angle of rotation
 // saves: distance, limit_J.   kink: the middle of the range; a ball joint at rest (no axis: no derivative)
 #pragma once
+#include "../base/team.h"
 #include "../data/rows.h"
 #include "integrate.h"
 
@@ -20,7 +21,7 @@ template <class T> CS_FN Vec3<T> ball_turn(const Tree& t, const T* q, int b, T& 
 }
 
 template <class T> CS_OP void limits(const Tree& t, const Params<T>& th, const T* q, const T* v, T h, const Rows<T>& rw) {
-  for (int i = 0; i < t.n_limit; i++) {
+  share(t.n_limit, [&](int i) {
     int b = t.limit_body[i];
     if (t.joint[b] == kBall) {
       T angle;
@@ -28,14 +29,14 @@ template <class T> CS_OP void limits(const Tree& t, const Params<T>& th, const T
       Vec3<T> axis = (T(1) / angle) * phi;
       rw.distance[i] = th.limit_upper[i] - dot(axis, phi);
       rw.limit_J[i] = -axis;
-      continue;
+      return;
     }
     T x = q[t.q_adr[b]], below = x - th.limit_lower[i], above = th.limit_upper[i] - x;
     T by = h * v[t.limit_dof[i]];
     auto upper = above - by < below + by;
     rw.distance[i] = select(upper, above, below);
     rw.limit_J[i] = {select(upper, T(-1), T(1)), T(0), T(0)};
-  }
+  });
 }
 // adjoint: q_bar is tangent.   d|phi| = axis . d_theta since the turn about the axis commutes
 template <class T>

@@ -6,31 +6,10 @@
 #include "flight.h"
 #include "joint_rows.h"
 #include "overlap.h"
+#include "sides.h"
 #include "ties.h"
 
 CS_BEGIN
-
-// no adjoint: integers as numbers.   +1 if dof d moves b, -1 if it moves a, 0 if both or none, per lane, on the block's list
-template <class T> CS_FN void block_sigma(const Tree& t, const Rows<T>& rw, int i) {
-  using E = ElementOf<T>;
-  const int* item = rw.item[i];
-  Span s = span(rw, i);
-  CS_FOR (int k = 0; k < s.m; k++) rw.sigma[s.col[k]] = T(0);
-  int a, b;
-  if (rw.same[i] >= 0) {
-    block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
-    CS_FOR (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] = T(1);
-    CS_FOR (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d]) rw.sigma[d] -= T(1);
-    return;
-  }
-  for (int l = 0; l < lanes<T>; l++) {
-    if (item[l] < 0) continue;
-    block_bodies(t, rw, rw.kind[i], item[l], a, b);
-    CS_FOR (int d = b < 0 ? -1 : t.last_dof[b]; d >= 0; d = t.dof_parent[d]) set_lane(rw.sigma[d], l, E(1));
-    CS_FOR (int d = a < 0 ? -1 : t.last_dof[a]; d >= 0; d = t.dof_parent[d])
-      set_lane(rw.sigma[d], l, lane(rw.sigma[d], l) - E(1));
-  }
-}
 
 // no adjoint: integers.   adds to the entry of a tree that block i acts on, in each lane its own
 template <class T> CS_FN void add_to_tree(const Tree& t, const Rows<T>& rw, int i, T x, T* by_tree) {
@@ -54,43 +33,44 @@ template <class T> CS_FN int tree_of_b(const Tree& t, const Rows<T>& rw, int i) 
   return b < 0 ? -1 : t.root[b];
 }
 
-// no adjoint: a part of contact_J and contact_J_adj.   the contact point in the coordinates of dof d's tree
-template <class T> CS_FN Vec3<T> point_for(const Rows<T>& rw, int i, int d) {
-  auto of_a = rw.sigma[d] < T(0);
-  const Vec3<T>&a = rw.x_a[i], &b = rw.x_b[i];
-  return {select(of_a, a.x, b.x), select(of_a, a.y, b.y), select(of_a, a.z, b.z)};
-}
-
 // Bars of a part's duration, and of the whole step's
 template <class T> struct Lapse {
   T h, full;
 };
 
-// contact_J: the rows of block i
-template <class T> CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i) {
+// contact_J: the rows of block i; their velocities star under v*, and now of the normal under v
+template <class T>
+CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* v, Vec3<T>& star, T& now) {
   Span s = span(rw, i);
   T* J = rw.J + s.J;
   const Mat3<T> C = rw.C[i];
-  block_sigma(t, rw, i);
-  auto column = [&](int k) {
+  const Vec3<T> x_a = rw.x_a[i], x_b = rw.x_b[i];
+  block_signs(t, rw, i, J);
+  star = zero3<T>(), now = T(0);
+  CS_FOR (int k = 0; k < s.m; k++) {
     int d = s.col[k];
-    Vec3<T> jv = rw.sigma[d] * (tr.S[d].v + cross(tr.S[d].w, point_for(rw, i, d)));
-    J[k] = dot(C.r0, jv), J[s.m + k] = dot(C.r1, jv);
-    if (rw.width == 3) J[2 * s.m + k] = dot(C.r2, jv);
-  };
-  if constexpr (kTeam > 1) return share(s.m, column);
-  CS_FOR (int k = 0; k < s.m; k++) column(k);
+    T sign = J[k], v_star = rw.v_star[d];
+    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, point_for(x_a, x_b, sign)));
+    T j0 = dot(C.r0, jv), j1 = dot(C.r1, jv);
+    now = fma(j0, v[d], now);
+    J[k] = j0, J[s.m + k] = j1;
+    star.x = fma(j0, v_star, star.x), star.y = fma(j1, v_star, star.y);
+    if (rw.width < 3) continue;
+    T j2 = dot(C.r2, jv);
+    J[2 * s.m + k] = j2, star.z = fma(j2, v_star, star.z);
+  }
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
                                             const Bars<T>& bar, Mat3<T>& C_bar, Vec3<T>& x_bar) {
   Span s = span(rw, i);
   const Mat3<T> C = rw.C[i];
-  block_sigma(t, rw, i);
+  const Vec3<T> x_a = rw.x_a[i], x_b = rw.x_b[i];
+  block_signs(t, rw, i, rw.sigma);
   CS_FOR (int k = 0; k < s.m; k++) {
     int d = s.col[k];
-    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0), sign = rw.sigma[d];
-    Vec3<T> x = point_for(rw, i, d);
+    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0), sign = rw.sigma[k];
+    Vec3<T> x = point_for(x_a, x_b, sign);
     Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
     C_bar.r0 = fma(j0, jv, C_bar.r0), C_bar.r1 = fma(j1, jv, C_bar.r1), C_bar.r2 = fma(j2, jv, C_bar.r2);
     bar.S[d] += Force<T>{cross(x, jv_bar), jv_bar};
@@ -128,17 +108,19 @@ CS_OP void contact_rows(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, co
   rw.x_b[i] = row_gather<T>(rw.point, item, same);
   rw.x_a[i] = rw.x_b[i] - row_gather<T>(rw.shift, item, same);
   rw.block_mu[i] = select(valid, row_gather<T>(rw.mu, item, same), T(0));
-  contact_J(t, tr, rw, i);
-  const T* J = rw.J + s.J;
-  T Jv_star = row_dot(s, J, rw.v_star), Jv = row_dot(s, J, in.v), gap = row_gather<T>(rw.gap, item, same),
-    e = row_gather<T>(rw.e, item, same);
+  Vec3<T> star;
+  T Jv;
+  contact_J(t, tr, rw, i, in.v, star, Jv);
+  const T *J = rw.J + s.J, Jv_star = star.x;
+  T gap = row_gather<T>(rw.gap, item, same), e = row_gather<T>(rw.e, item, same);
   // where steps are split only what overlaps bounces like this: it has met before
   auto met = gap < T(-E(kTouching<E>));
   T bounces = in.split ? select(met, T(1), T(0)) : T(1);
   Target<T> y = contact_target(gap, Jv, Jv_star, e, row_gather<T>(rw.soft, item, same), in.h, in.full, bounces, o);
   rw.t_gap[i] = y.gap, rw.t_v[i] = y.v, rw.t_e[i] = y.e, rw.t_h[i] = y.h, rw.t_full[i] = y.full;
   rw.b[r] = select(valid, Jv_star + y.value, T(0));
-  CS_FOR (int j = 1; j < s.n; j++) rw.b[r + j] = row_dot(s, J + j * s.m, rw.v_star);
+  rw.b[r + 1] = star.y;
+  if (rw.width == 3) rw.b[r + 2] = star.z;
   if (in.split) {
     // an impact takes no time: what forces do in the rest of the step does not count. y = A lambda + J v + e J_n v
     auto hit = valid & !(met | (gap > T(E(kTouching<E>)))) & (e * Jv < T(-E(kLeastBounce * o.bounce_speed))) &
@@ -285,10 +267,10 @@ template <class T> CS_OP void motor_rows(const Tree& t, const Params<T>& th, con
     J[place(s, d)] = y.J;
   } else {
     int tree = tree_of_b(t, rw, i);
-    block_sigma(t, rw, i);
+    block_signs(t, rw, i, J);
     CS_FOR (int j = 0; j < s.m; j++) {
       int c = s.col[j];
-      J[j] = y.J * rw.sigma[c] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
+      J[j] = y.J * J[j] * dot(tr.S[c], t.root[t.dof_body[c]] == tree ? a.F_b : a.F_a);
     }
   }
   T floor = fma(T(E(motor_softness(t, o, k))), motor_lightness(t, th, k), T(E(o.absolute_softness)));
@@ -313,12 +295,12 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
   TieAxisRow<T> a = tie_axis(t, tr, rw.eq.now, tie);
   Motion<T> F_a_bar = zero_motion<T>(), F_b_bar = F_a_bar;
   int tree = tree_of_b(t, rw, i);
-  block_sigma(t, rw, i);
+  block_signs(t, rw, i, rw.sigma);
   CS_FOR (int j = 0; j < s.m; j++) {
     int c = s.col[j];
     bool of_b = t.root[t.dof_body[c]] == tree;
     Force<T> F = of_b ? a.F_b : a.F_a;
-    T share = rw.sigma[c] * J_bar[j], g = th.gear[k] * share;
+    T share = rw.sigma[j] * J_bar[j], g = th.gear[k] * share;
     y_bar.J = fma(share, dot(tr.S[c], F), y_bar.J);
     bar.S[c] = fma(g, F, bar.S[c]);
     Motion<T>& F_bar = of_b ? F_b_bar : F_a_bar;
@@ -329,31 +311,37 @@ template <class T> CS_OP void motor_rows_adj(const Tree& t, const Params<T>& th,
   pair_lightness_adj(th, t.tie_a[tie], t.tie_b[tie], t.tie_axis[tie] == kHingeAxis, floor_bar, th_bar);
 }
 
+// no adjoint: a part of rows and rows_adj, undone there.   block i, of dry friction
+template <class T>
+CS_FN void dry_rows(const Tree& t, const Params<T>& th, const Rows<T>& rw, const RowInputs<T>& in, const Options& o, int i) {
+  int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
+  RowValues<T> y = dry_row(th, in.h, k);
+  Span s = span(rw, i);
+  CS_FOR (int j = 0; j < s.m; j++) rw.J[s.J + j] = T(0);
+  rw.J[s.J + place(s, d)] = y.J;
+  rw.b[r] = rw.v_star[d];
+  rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = joint_floor(t, th, o, d);
+}
+
+// rows: all of them; those of a block by one thread of a team
 template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                    const RowInputs<T>& in, const Options& o) {
   using E = ElementOf<T>;
-  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+  auto block = [&](int i) {
     T valid = T(1);
     for (int l = 0; l < lanes<T>; l++)
       if (rw.item[i][l] < 0) set_lane(valid, l, E(0));
     rw.valid[i] = valid;
     rw.block_mu[i] = rw.impact[i] = T(0);
-    if (rw.kind[i] == kContactRows) {
-      contact_rows(t, tr, rw, in, o, i);
-    } else if (rw.kind[i] == kLimitRow) {
-      limit_row(t, th, rw, in, o, i);
-    } else if (rw.kind[i] == kMotorRow) {
-      motor_rows(t, th, tr, rw, in, o, i);
-    } else if (rw.kind[i] == kDryRow) {
-      int r = rw.first_row[i], k = rw.item[i][0], d = t.dry_dof[k];
-      RowValues<T> y = dry_row(th, in.h, k);
-      Span s = span(rw, i);
-      CS_FOR (int j = 0; j < s.m; j++) rw.J[s.J + j] = T(0);
-      rw.J[s.J + place(s, d)] = y.J;
-      rw.b[r] = rw.v_star[d];
-      rw.lo[r] = y.lo, rw.hi[r] = y.hi, rw.R[r] = joint_floor(t, th, o, d);
+    switch (rw.kind[i]) {
+      case kContactRows: return contact_rows(t, tr, rw, in, o, i);
+      case kLimitRow: return limit_row(t, th, rw, in, o, i);
+      case kMotorRow: return motor_rows(t, th, tr, rw, in, o, i);
+      case kDryRow: return dry_rows(t, th, rw, in, o, i);
     }
-  }
+  };
+  if constexpr (kTeam > 1) return share(rw.count[0], block);
+  CS_FOR (int i = 0; i < rw.count[0]; i++) block(i);
 }
 // adjoint: bar.q and the bars of candidates and limits; J_bar, w, R_bar, lo_bar, hi_bar, block_mu are complete
 template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,

@@ -54,8 +54,8 @@ template <class T> CS_OP void turn_row(const Tree& t, const Params<T>& th, const
   auto valid = rw.valid[i] > T(0.5);
   Vec3<T> n = (&rw.C[over].r0)[axis];
   T *J = rw.J + s.J, on = rw.valid[i];
-  block_sigma(t, rw, i);
-  for (int k = 0; k < s.m; k++) J[k] = on * rw.sigma[s.col[k]] * dot(n, tr.S[s.col[k]].w);
+  block_signs(t, rw, i, J);
+  for (int k = 0; k < s.m; k++) J[k] = on * J[k] * dot(n, tr.S[s.col[k]].w);
   rw.impact[i] = on * rw.impact[over];
   rw.b[r] = row_dot(s, J, rw.v_star);
   if (in.split) rw.b[r] = select(rw.impact[i] > T(0.5), row_dot(s, J, in.v), rw.b[r]);
@@ -73,10 +73,10 @@ template <class T> CS_OP void turn_row_adj(const Tree& t, const Trace<T>& tr, co
   Mat3<T> C_bar = {zero3<T>(), zero3<T>(), zero3<T>()};
   Vec3<T> n = (&rw.C[over].r0)[axis], &n_bar = (&C_bar.r0)[axis];
   auto valid = rw.valid[i] > T(0.5);
-  block_sigma(t, rw, i);
+  block_signs(t, rw, i, rw.sigma);
   for (int k = 0; k < s.m; k++) {
     int d = s.col[k];
-    T g = select(valid, rw.sigma[d] * J_bar[k], T(0));
+    T g = select(valid, rw.sigma[k] * J_bar[k], T(0));
     n_bar = fma(g, tr.S[d].w, n_bar);
     bar.S[d].n = fma(g, n, bar.S[d].n);
   }
@@ -88,8 +88,10 @@ template <class T> CS_OP void turn_row_adj(const Tree& t, const Trace<T>& tr, co
 // turn_rows: all of them, after rows()
 template <class T> CS_OP void turn_rows(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                         const RowInputs<T>& in, const Options& o) {
-  for (int i = 0; t.turns && i < rw.count[0]; i++)
+  if (!t.turns) return;
+  share(rw.count[0], [&](int i) {
     if (rw.kind[i] == kTurnRow) turn_row(t, th, tr, rw, in, o, i);
+  });
 }
 template <class T> CS_OP void turn_rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                             const Options& o, const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar) {
