@@ -73,35 +73,44 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
 
 // no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
 template <class T> CS_FN void lay_out(const HeldPlaces& at, const T* A, Pivots<T>* to) {
+  constexpr int group = 4;  // chunks that are read at once
   CS_SHORT (int k = team_rank(); k < kHeldPlaces; k += kTeam) {
     int row = at.row(k);
     const T* from = A + (row < 0 ? 0 : row);
-    CS_SHORT (int J = 0; J < kMostChunks; J++) {
-      Pivots<T> x;
-      CS_STRIP (int w = 0; w < kPivots; w++) {
-        bool there = at.row(kPivots * J + w) >= 0;
-        x.at[w] = there && row >= 0 ? *from : T(0);
-        from += there ? at.n : 0;
-      }
-      to[J * kHeldPlaces + k] = x;
+    CS_SHORT (int J = 0; J < kMostChunks; J += group) {
+      Pivots<T> x[group];
+      CS_STRIP (int g = 0; g < group; g++)
+        CS_STRIP (int w = 0; w < kPivots; w++) {
+          bool there = at.row(kPivots * (J + g) + w) >= 0;
+          x[g].at[w] = there && row >= 0 ? *from : T(0);
+          from += there ? at.n : 0;
+        }
+      CS_STRIP (int g = 0; g < group; g++) to[(J + g) * kHeldPlaces + k] = x[g];
     }
   }
   team_wait();
 }
-// no adjoint: memory
-template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from) {
+// no adjoint: memory.   chunk J of an own row
+template <class T> CS_FN Pivots<T> own_chunk(const Pivots<T>* from, int J, int r, int rows) {
+  int k = r * kTeam + team_rank();
+  const Pivots<T> none = {{T(0), T(0), T(0)}};
+  return r == 0 || k < rows ? from[J * kHeldPlaces + k] : none;
+}
+// no adjoint: memory.   rows: places that may not be zero
+template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from, int rows) {
   CS_STRIP (int J = 0; J < kMostChunks; J++)
     CS_STRIP (int r = 0; r < R; r++) {
-      const Pivots<T> x = from[J * kHeldPlaces + r * kTeam + team_rank()];
+      const Pivots<T> x = own_chunk(from, J, r, rows);
       CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = x.at[w];
     }
 }
 // no adjoint: memory.   with the other sign
-template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to) {
+template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int rows) {
   CS_STRIP (int J = 0; J < kMostChunks; J++)
     CS_STRIP (int r = 0; r < R; r++) {
       const T* x = K.at[r] + kPivots * J;
-      to[J * kHeldPlaces + r * kTeam + team_rank()] = {{-x[0], -x[1], -x[2]}};
+      int k = r * kTeam + team_rank();
+      if (r == 0 || k < rows) to[J * kHeldPlaces + k] = {{-x[0], -x[1], -x[2]}};
     }
 }
 
@@ -178,7 +187,7 @@ CS_FN void held_times(const Held<T, R>& K, const HeldPlaces& at, const Pivots<T>
 // no adjoint: linear.   y += A lam, as add_A has it, with the matrix in memory
 template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
   HeldPlaces at = held_places(rw, 0);
-  const Pivots<T>* A = held_matrix(rw, kHeldA) + team_rank();
+  const Pivots<T>* A = held_matrix(rw, kHeldA);
   Pivots<T>* x = held_near(rw);
   team_wait();
   if (team_rank() < at.chunks)
@@ -190,13 +199,13 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
   DenseSum<T> sum[2];
   CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
     CS_STRIP (int r = 0; r < 2; r++)
-      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(A[r * kTeam].at[w], x[J].at[w], sum[r].s);
+      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(own_chunk(A, 0, r, kPivots * at.chunks).at[w], x[J].at[w], sum[r].s);
   constexpr int group = 4;  // chunks that are read at once
   CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
     Pivots<T> a[group][2], by[group];
     CS_STRIP (int g = 0; g < group; g++) {
       by[g] = x[J + g];
-      CS_STRIP (int r = 0; r < 2; r++) a[g][r] = A[g * kHeldPlaces + r * kTeam];
+      CS_STRIP (int r = 0; r < 2; r++) a[g][r] = own_chunk(A, g, r, kPivots * at.chunks);
     }
     CS_STRIP (int g = 0; g < group; g++) {
       if (J + g >= at.chunks) break;

@@ -35,7 +35,7 @@ _FEW = 16
 # of each part the threads that share a world and those of a block at most. Not what a user gets until `bench.cuda --parts` was
 # seen to be faster on a GPU
 IN_PARTS = False
-_PARTS = ((4, 128, 3), (16, 128, 3), (16, 128, 3), (32, 128, 2))
+_PARTS = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
 
 
 # Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
@@ -81,6 +81,7 @@ class CudaEngine:
     def __init__(self, engine: Engine, device: torch.device) -> None:
         self._engine, self._tree, self.device = engine, engine.tree, device
         self._kernels: dict[Key, Kernel] = {}
+        self._wrapped: dict[int, Any] = {}
         self._building: dict[Key, Future[tuple[bytes, build.Beside | None]]] = {}
         self._workers = ThreadPoolExecutor(2, "costate compiles")
         self._cupy = build.require_cupy()
@@ -337,9 +338,18 @@ class CudaEngine:
         """shape : blocks, threads of a world, worlds of a block."""
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
         struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
-        on = self._cupy.cuda.ExternalStream((stream or torch.cuda.current_stream(self.device)).cuda_stream)
+        on = self._as_cupy((stream or torch.cuda.current_stream(self.device)).cuda_stream)
         with torch.cuda.device(self.device):
             kernel.function(shape[:1], shape[1:], (struct, pointer, *map(np.int64, numbers)), stream=on)
+
+    def _as_cupy(self, stream: int) -> Any:
+        """A stream of torch, by its handle; they are few, and to wrap one takes longer than to launch a kernel."""
+        found = self._wrapped.get(stream)
+        if found is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # what is to be used in its place is new
+                found = self._wrapped[stream] = self._cupy.cuda.ExternalStream(stream)
+        return found
 
     def _shape(self, worlds: int, kernel: Kernel) -> tuple[int, int]:
         """Threads of a world, and worlds of a block. Few worlds: small blocks, so that every multiprocessor has some."""
