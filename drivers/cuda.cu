@@ -8,7 +8,7 @@
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
 //   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
 //   CS_THREADS    of a block at most;   CS_BLOCKS  those that a multiprocessor is to have room for
-//   CS_PART       if defined: this part of a step of a rollout (rollout_kernel.h), of worlds from `first` to before `end`, substep `at`
+//   CS_PART       if defined: this part of a step of a rollout (rollout_kernel.h), of worlds from `first` to before `end`, substep `at`; `order`: how many worlds, and those
 // A block is CS_TEAM threads wide and has a world in every row: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
 #include "rollout_kernel.h"
@@ -28,9 +28,12 @@ static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py des
 
 #ifdef CS_PART
 extern "C" __global__ void __launch_bounds__(CS_THREADS, CS_BLOCKS)
-    call(const __grid_constant__ Call c, unsigned char* scratch, long first, long end, long at) {
+    call(const __grid_constant__ Call c, unsigned char* scratch, long first, long end, long at, int* order) {
   long own = long(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (first + own < end) run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH);
+  if (own >= end - first) return;
+  Order in = {order, order + 4, int(end - first)};
+  if (CS_PART == kPartSolve) own = in.worlds[own];
+  run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH, in, int(own));
 }
 #else
 extern "C" __global__ void __launch_bounds__(CS_THREADS) call(const __grid_constant__ Call c, unsigned char* scratch) {

@@ -166,8 +166,29 @@ template <class T, class E> CS_WHOLE void rollout_forward(const RolloutCall<E>& 
 // code is short, each has as many threads for a world as suit it, and worlds wait for each other less. What one leaves in scratch the next finds there
 enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve };
 
-// no adjoint: of rollouts without one.   the part CS_PART of substep `at` of the whole rollout
-template <class T, class E> CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch) {
+// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one. For an even and an odd
+// substep in turn: how many there are of either kind; and `n` worlds
+struct Order {
+  int* counts;  // [2, 2], zero at first
+  int* worlds;  // [n]
+  int n;
+};
+// no adjoint: integers.   the k-th world, from now on
+CS_FN void put_in_order(const Order& order, long at, int k, bool first) {
+  int* count = order.counts + 2 * (at & 1) + first;
+#ifdef __CUDA_ARCH__
+  int place = atomicAdd(count, 1);
+#else
+  int place = (*count)++;
+#endif
+  order.worlds[first ? place : order.n - 1 - place] = k;
+}
+// no adjoint: a choice.   did this world take longer than most? A Newton step takes as long as some twenty passes
+template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(120); }
+
+// no adjoint: of rollouts without one.   the part CS_PART of substep `at` of the whole rollout, of world w, the k-th of those that are in `order`
+template <class T, class E>
+CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, const Order& order, int k) {
   const Tree& t = tree_of(c);
   Arena<T> arena{static_cast<T*>(scratch), 0};
   RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
@@ -176,6 +197,7 @@ template <class T, class E> CS_WHOLE void run_part(const RolloutCall<E>& c, long
   Params<T> th = params_map(t, b.in[kTheta]);
   auto inputs = [&] { return rollout_inputs(c, b, b.q, b.v); };
   if constexpr (CS_PART == kPartMove) {
+    if (constrained(t) && team_rank() == 0) put_in_order(order, at, k, at > 0 && took_long(b.rw));
     if (at == 0) {
       load_constants(c, b, g, true);
       rollout_begins(c, b, g, *b.status);
@@ -191,6 +213,7 @@ template <class T, class E> CS_WHOLE void run_part(const RolloutCall<E>& c, long
     if (at % c.substeps == 0) load_step(c, b, g, at / c.substeps);
     move_freely(t, th, b.tr, b.rw, inputs(), b.v_next);
   } else if (constrained(t)) {
+    if (CS_PART == kPartFind && k == 0 && team_rank() == 0) order.counts[2 * (~at & 1)] = order.counts[2 * (~at & 1) + 1] = 0;
     if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options, b.v_next);
     if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options);
     if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);

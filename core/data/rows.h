@@ -26,7 +26,8 @@ constexpr int kAlternateRound = 3, kPasses = 45;
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
   T residual;       // of the natural map, m/s
-  T sweeps;         // until the world was solved
+  T sweeps;         // until the world was solved, or passes
+  T steps;          // Newton steps
   T contacts;       // that have rows
   T wanted;         // that should have had
   T penetration;    // deepest, m
@@ -39,7 +40,7 @@ template <class T> struct Status {
 // Three numbers of a row or a column, in four places, which are read at once: factors of pivots that are taken at a time (ops/inverse.h)
 constexpr int kPivots = 3;
 // Matrices that teams of threads hold (ops/held.h): chunks of three columns, and places of rows, at most
-constexpr int kMostChunks = 20, kHeldPlaces = 64;
+constexpr int kMostChunks = 21, kHeldPlaces = 64;
 template <class T> struct alignas(T) alignas(16) Pivots {
   T at[4];
 };

@@ -33,7 +33,7 @@ template <class T> CS_WHOLE void find_rows(const Tree& t, const Params<T>& th, c
   collide(t, th, tr, rw, in, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in, o);
-  rw.status->residual = rw.status->sweeps = rw.status->impacts = T(0), rw.status->solved = T(1);
+  rw.status->residual = rw.status->sweeps = rw.status->steps = rw.status->impacts = T(0), rw.status->solved = T(1);
   set_rows(v_next, t.nv, [&](int d) { return rw.v_star[d]; });
 }
 // no adjoint: a part of constrain.   J, b, A

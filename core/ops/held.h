@@ -73,7 +73,7 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
 
 // no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
 template <class T> CS_FN void lay_out(const HeldPlaces& at, const T* A, Pivots<T>* to) {
-  constexpr int group = 4;  // chunks that are read at once
+  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
   CS_SHORT (int k = team_rank(); k < kHeldPlaces; k += kTeam) {
     int row = at.row(k);
     const T* from = A + (row < 0 ? 0 : row);
@@ -162,7 +162,7 @@ template <int R, class T> CS_FN void invert_held(Held<T, R>& K, const T (&D)[R],
 // no adjoint: see above.   y = K x of own rows, in the order of dense_dot.   x: by chunks, of_contacts: of contacts, zero elsewhere
 template <int R, class T>
 CS_FN void held_times(const Held<T, R>& K, const HeldPlaces& at, const Pivots<T>* x, const Pivots<T>* of_contacts, T (&y)[R]) {
-  constexpr int group = 4;  // chunks that are read at once
+  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
   DenseSum<T> sum[R];
   CS_STRIP (int J = 0; J < kMostChunks; J++) {
     if (J >= at.first_contact()) break;
@@ -200,7 +200,7 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
   CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
     CS_STRIP (int r = 0; r < 2; r++)
       CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(own_chunk(A, 0, r, kPivots * at.chunks).at[w], x[J].at[w], sum[r].s);
-  constexpr int group = 4;  // chunks that are read at once
+  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
   CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
     Pivots<T> a[group][2], by[group];
     CS_STRIP (int g = 0; g < group; g++) {

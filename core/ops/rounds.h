@@ -51,6 +51,7 @@ template <class T> CS_OP void newton_steps(const Rows<T>& rw, const Options& o, 
     auto live = idle < T(0.5);
     if (!any(live)) return;
     remember(rw, events);
+    rw.status->steps += select(live, T(1), zero);
     newton(rw, o, sigma);
     T *start = rw.before, *Ad = rw.Ad, alpha = T(1);
     set_rows(start, n, [&](int r) { return rw.lam[r]; });

@@ -13,24 +13,30 @@ using Call = OpCall<E>;
 static_assert(sizeof(Call) == CS_CALL_SIZE, "costate/_native/cuda/structs.py describes another struct");
 
 #ifdef CS_PART
-using Run = void (*)(const Call& c, long w, long at, void* scratch);
-constexpr Run run = run_part<E>;
+static Order in;
+void run(const Call& c, long w, long at, void* scratch, int k) { run_part<E>(c, w, at, scratch, in, k); }
 #elif CS_OP_CODE < 0
-void run(const Call& c, long w, long, void* scratch) { run_rollout<E>(c, w, w + 1, scratch); }
+void run(const Call& c, long w, long, void* scratch, int) { run_rollout<E>(c, w, w + 1, scratch); }
 #else
-void run(const Call& c, long w, long, void* scratch) { run_op<E>(c, w, w + 1, scratch); }
+void run(const Call& c, long w, long, void* scratch, int) { run_op<E>(c, w, w + 1, scratch); }
 #endif
 
 // returns what is wrong, or null.   scratch: of every world, what parts of a step hand on, or null; of worlds from `first` to before `end`
-extern "C" const char* call(const Call* c, unsigned char* scratch, long first, long end, long at) {
+extern "C" const char* call(const Call* c, unsigned char* scratch, long first, long end, long at, [[maybe_unused]] int* order) {
   alignas(16) static unsigned char own[CS_SCRATCH + 256];
-  for (long w = first; w < end; w++) {
-    unsigned char* memory = scratch ? scratch + (w - first) * CS_SCRATCH : own;
+  for (long i = first; i < end; i++) {
+    long w = i;
+#ifdef CS_PART
+    in = {order, order + 4, int(end - first)};
+    if (CS_PART == kPartSolve) w = first + in.worlds[i - first];
+#endif
+    int k = int(w - first);
+    unsigned char* memory = scratch ? scratch + k * CS_SCRATCH : own;
 #ifdef CS_TEAM_ON_CPU
     if (!scratch) std::memset(own, 0, sizeof(own));
-    if (const char* wrong = team_runs(memory, CS_SCRATCH, [&](void* m) { run(*c, w, at, m); })) return wrong;
+    if (const char* wrong = team_runs(memory, CS_SCRATCH, [&](void* m) { run(*c, w, at, m, k); })) return wrong;
 #else
-    run(*c, w, at, memory);
+    run(*c, w, at, memory, k);
 #endif
   }
   return nullptr;

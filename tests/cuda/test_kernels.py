@@ -63,7 +63,7 @@ class OnCpu(gpu.CudaEngine):
     def _start(self, kernel, shape, call, memory, *numbers, stream=None):
         scratch = ctypes.c_void_p(memory.data_ptr() if memory is not None else None)
         wrong = kernel.function(
-            ctypes.c_void_p(call.ctypes.data), scratch, *map(ctypes.c_long, numbers or (0, call["worlds"], 0))
+            ctypes.c_void_p(call.ctypes.data), scratch, *map(ctypes.c_long, numbers or (0, call["worlds"], 0, 0))
         )
         assert wrong is None, wrong
 

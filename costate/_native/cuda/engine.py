@@ -303,12 +303,14 @@ class CudaEngine:
             end = min(first + room, worlds)
             groups = [(at, min(at + size, end)) for at in range(first, end, size)]
             shapes = [[self._shape(high - low, kernel) for kernel in kernels] for low, high in groups]
+            orders = [torch.zeros(4 + high - low, dtype=torch.int32, device=self.device) for low, high in groups]
             streams = self._fork(len(groups))
             for at in range(steps + 1):
-                for (low, high), stream, own in zip(groups, streams, shapes, strict=True):
+                for (low, high), stream, own, order in zip(groups, streams, shapes, orders, strict=True):
                     part = memory[(low - first) * scratch :]
                     for kernel, (team, held) in zip(kernels[: None if at < steps else 1], own, strict=False):
-                        self._start(kernel, (-(-(high - low) // held), team, held), call, part, low, high, at, stream=stream)
+                        shape, numbers = (-(-(high - low) // held), team, held), (low, high, at, order.data_ptr())
+                        self._start(kernel, shape, call, part, *numbers, stream=stream)
             self._join(streams)
 
     def _fork(self, n: int) -> Sequence[torch.cuda.Stream | None]:
