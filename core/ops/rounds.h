@@ -28,7 +28,7 @@ template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
 // Passes that end where those of the round before ended, to this part of the residual there, lead nowhere else the next time
-constexpr double kSame = 0.03;
+constexpr double kSame = 0.05;
 // Contacts that hold each other can contradict each other by so little, m/s; what a round that alternates does not bring to half of what it was, below this, stays
 constexpr double kContradiction = 1e-5;
 constexpr int kVain = 2;  // as many of them in a row end an attempt; not the first one of those that are bold
@@ -127,7 +127,7 @@ template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Optio
   T before = res;
   int first = events, n = rw.count[1];
   set_rows(rw.stalled, n, [&](int r) { return rw.lam[r]; });
-  int most = round == 0 ? (3 * o.polish + 3) / 4 : (o.polish + 2) / 3;
+  int most = round == 0 ? (o.polish + 1) / 2 : (o.polish + 3) / 4;
   newton_steps(rw, o, o.sides == 0, most, kVain + 1, done, res, done, events);
   auto astray = res > before;
   not_taken(rw, astray, first, events);

@@ -39,7 +39,7 @@ _PARTS = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
 
 
 # Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
-_GROUPS, _GROUP = 4, 1024
+_GROUPS, _GROUP = 8, 512
 
 
 class Key(NamedTuple):
@@ -339,7 +339,8 @@ class CudaEngine:
     ) -> None:  # fmt: skip
         """shape : blocks, threads of a world, worlds of a block."""
         pointer = np.uint64(0 if memory is None else memory.data_ptr())
-        struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1))
+        # as bytes: CuPy describes the numbers of a struct one by one, in every launch
+        struct = self._cupy.cuda.function.CNumpyArray(call.reshape(1).view(np.uint8))
         on = self._as_cupy((stream or torch.cuda.current_stream(self.device)).cuda_stream)
         with torch.cuda.device(self.device):
             kernel.function(shape[:1], shape[1:], (struct, pointer, *map(np.int64, numbers)), stream=on)
