@@ -1,6 +1,6 @@
 """Robots on the ground in thousands of worlds on a GPU.
 
-    python -m bench.cuda [names] [--quick] [--device cuda|cpu] [--worlds N ...] [--seconds S] [--parts]
+    python -m bench.cuda [names] [--quick] [--device cuda|cpu] [--worlds N ...] [--seconds S]
 
 Needs nothing but costate and torch: the peer's numbers are quoted, not measured here.
 """
@@ -31,7 +31,6 @@ from bench.ours import costate_model
 from bench.robots import Robot
 from bench.tables import Table, times
 from bench.walkers import ant, standing_quadruped
-from costate._native.cuda import engine
 
 SIZES = {"cuda": (8192, 65_536), "cpu": (64,)}  # worlds
 STEPS, QUICK_STEPS = 100, 20  # of a rollout
@@ -320,8 +319,7 @@ def setup(device: str) -> str:
     if device == "cuda":
         size = torch.cuda.get_device_properties(0).total_memory / 1e9
         machine = f"{torch.cuda.get_device_name()}, {size:.0f} GB, CUDA {torch.version.cuda}"
-    apart = "- a kernel for each part of a step, where scratch is outside of threads\n" * engine.IN_PARTS
-    return f"- {machine}\n- costate {cs.__version__}, torch {torch.__version__}; Python {python_version()}\n{apart}"
+    return f"- {machine}\n- costate {cs.__version__}, torch {torch.__version__}; Python {python_version()}\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -332,7 +330,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", choices=tuple(SIZES), default="cuda")
     parser.add_argument("--worlds", type=int, nargs="+", default=(), help="default: 8192 and 65536; on the cpu 64")
     parser.add_argument("--seconds", type=float, help=f"of timing, for each row; default {SECONDS:g}, quick {QUICK_SECONDS:g}")
-    parser.add_argument("--parts", action="store_true", help="models like the humanoid: a kernel for each part of a step")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     unknown = [name for name in args.names if name not in MAKERS]
@@ -344,7 +341,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         memory = args.child in ("memory", "little-memory")
         print(*(measure_memory(args.device, little=args.child != "memory") if memory else measure_first(args.child, args.device)))
         return 0
-    engine.IN_PARTS = args.parts
     print(setup(args.device), flush=True)
     for table in tables(plan_for(args.device, quick=args.quick, worlds=args.worlds, seconds=args.seconds), args.names):
         print(table.markdown(), flush=True)

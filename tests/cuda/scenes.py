@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -13,8 +14,20 @@ import costate as cs
 from bench.humanoid import humanoid_model
 from bench.ours import costate_model
 from bench.walkers import ant, standing_quadruped
+from costate._native.cuda import engine as gpu
 
 FLOOR = {"friction": 0.7, "restitution": 0.3}
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward steps of all models are a kernel for each part from here on, as few worlds as there may be."""
+    whole = gpu.CudaEngine._key
+
+    def key(engine: gpu.CudaEngine, op: int, adjoint: bool, *how: Any) -> gpu.Key:
+        apart = op == gpu.ROLLOUT and not adjoint
+        return whole(engine, op, adjoint, *how)._replace(**{"outside": True, "apart": True} if apart else {})
+
+    monkeypatch.setattr(gpu.CudaEngine, "_key", key)
 
 
 @dataclass(frozen=True)

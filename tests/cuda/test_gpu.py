@@ -7,7 +7,7 @@ import torch
 
 import costate as cs
 from costate._native.cuda import engine as gpu
-from tests.cuda.scenes import WORLDS
+from tests.cuda.scenes import WORLDS, in_parts
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
@@ -57,7 +57,7 @@ def test_as_on_the_cpu(name, well, few, monkeypatch):
 
 @pytest.mark.parametrize("name", ["ant", "humanoid", "shapes", "turning", "loop", "chain", "planar", "interior"])
 def test_as_on_the_cpu_in_parts(name, monkeypatch):
-    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    in_parts(monkeypatch)
     ours, theirs = run(name, "cuda"), run(name, "cpu")
     assert {key: d for key in theirs if not (d := off(ours[key], theirs[key])) < SAME} == {}
 

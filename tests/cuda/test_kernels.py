@@ -19,7 +19,7 @@ from bench.humanoid import humanoid_model
 from costate._native.cpu import Op
 from costate._native.cuda import engine as gpu
 from costate._native.cuda import source, structs
-from tests.cuda.scenes import WORLDS
+from tests.cuda.scenes import WORLDS, in_parts
 
 ROOT = Path(__file__).parents[2]
 COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
@@ -110,7 +110,7 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatch):
     """A kernel for each; two worlds at a time, two substeps, and one world that stops being finite."""
-    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    in_parts(monkeypatch)
     world = WORLDS[name]
     model = world.build()
     sim, kernels = world.simulator(model), OnCpu(model, tmp_path, team)
@@ -134,7 +134,7 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_matrices_in_registers(tmp_path, monkeypatch):
     """Of a whole warp, in float32: few rows off their bounds, and more than it has threads."""
-    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    in_parts(monkeypatch)
     model, steps, f32 = humanoid_model(), 2, torch.float32
     sim, kernels = cs.Simulator(model, 0.005, dtype=f32), OnCpu(model, tmp_path, 32)
     kernels._most_local = 0
@@ -142,11 +142,11 @@ def test_matrices_in_registers(tmp_path, monkeypatch):
     q = torch.tensor(model.q0, dtype=f32).expand(64, -1).clone()
     q[:, 2], q[:, 3], q[:, 5] = 0.15, 0.5**0.5, 0.5**0.5  # it lies on its front
     v = 0.5 * torch.randn(64, model.nv, generator=numbers)
-    traj = sim.rollout(cs.State(q, v), torch.zeros(40, 64, model.nu))
-    few, many = (int(i) for i in traj.status.contacts.argsort()[[0, -1]])
-    assert traj.status.contacts[many] > 11 > traj.status.contacts[few]
-    start, u = cs.State(*(x[[few, many]].contiguous() for x in traj[-1])), torch.zeros(steps, 2, model.nu)
-    inputs, _ = sim.gather(start, u, None, None, None, None, time=steps)
+    lying = sim.rollout(cs.State(q, v), torch.zeros(20, 64, model.nu))[-1]
+    contacts, worlds = sim.rollout(lying, torch.zeros(1, 64, model.nu)).status.contacts.sort()
+    assert contacts[0] < 10 and contacts[40] > 12
+    start, u = cs.State(*(x[worlds[[0, 40]]].contiguous() for x in lying)), torch.zeros(steps, 2, model.nu)
+    inputs, _ = sim.gather(start, u, None, None, None, time=steps)
     found, at = [torch.empty(steps, 2, n) for n in (model.nq, model.nv)], torch.empty(2, 1, dtype=torch.int32)
     told = [torch.empty(2, 11)]
     kernels.rollout(2, steps, 1, inputs, *found, at, sim.options, told)

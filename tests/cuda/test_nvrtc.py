@@ -14,7 +14,7 @@ from costate._native.cpu import Op
 from costate._native.cuda import build, compiler
 from costate._native.cuda import engine as gpu
 from tests.cuda import nvrtc
-from tests.cuda.scenes import WORLDS
+from tests.cuda.scenes import WORLDS, in_parts
 
 ARCH = "sm_90"
 ELF = b"\x7fELF"
@@ -75,7 +75,7 @@ def test_well_and_in_single_precision():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["humanoid", "loop"])
 def test_parts_of_a_step(name, monkeypatch):
-    monkeypatch.setattr(gpu, "IN_PARTS", True)
+    in_parts(monkeypatch)
     engine = Compiles(name, outside=True)
     parts = engine._parts(engine.key(dtype=torch.float32))
     assert len(parts) == 4 and all(engine.code(part, quick=False).startswith(ELF) for part in parts)

@@ -31,13 +31,12 @@ _UNIT = 256  # bytes: scratch that kernels hand on begins at multiples of it
 _TEAM, _TEAM_THREADS = 32, {torch.float32: 1024, torch.float64: 256}
 # Worlds per multiprocessor up to which such a team is faster, where rows have no places of their own (measured)
 _FEW = 16
-# Whether forward steps with scratch outside are a kernel for each part (run_part) in place of one for the whole rollout, and
-# of each part the threads that share a world and those of a block at most. Not what a user gets until `bench.cuda --parts` was
-# seen to be faster on a GPU
-IN_PARTS = False
+# Forward steps of more worlds than that are a kernel for each part (run_part) in place of one for the whole rollout, where rounds
+# alternate and scratch is outside. Of each part: threads that share a world, those of a block at most, and blocks that a
+# multiprocessor is to have room for, in float32; in float64, where numbers take twice the registers, half of them
 _PARTS = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
-
-
+# RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
+_BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
 # Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
 _GROUPS, _GROUP = 8, 512
 
@@ -51,13 +50,15 @@ class Key(NamedTuple):
     numbers: tuple[float, ...] | None  # options
     dtype: torch.dtype
     outside: bool = False  # whether scratch is outside the memory of threads
+    apart: bool = False  # whether every part of a step is a kernel of its own
     part: int | None = None  # of a step, None: the whole call
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for."""
         if self.part is not None:
-            return _PARTS[self.part]
+            team, threads, blocks = _PARTS[self.part]
+            return team, threads, blocks if self.dtype == torch.float32 else max(1, blocks // 2)
         return (_TEAM, _TEAM_THREADS[self.dtype], 1) if self.outside else (1, _THREADS, 1)
 
 
@@ -208,13 +209,21 @@ class CudaEngine:
         # scratch of an adjoint grows with the substeps: a power of two, so that few kernels serve all
         room = 1 << (substeps - 1).bit_length() if adjoint else 1
         key = Key(op, adjoint, room, tuple(options) if options else None, dtype)
-        few = op == ROLLOUT and worlds <= _FEW * self._processors and not self._fixed
-        return key._replace(outside=few or self._scratch(key) > self._most_local)
+        few = op == ROLLOUT and worlds <= _FEW * self._processors
+        outside = (few and not self._fixed) or self._scratch(key) > self._most_local
+        return key._replace(outside=outside, apart=outside and not few and self._has_parts(key))
+
+    def _has_parts(self, key: Key) -> bool:
+        """Whether the parts of a step are better apart: where rounds alternate (`alternates` in core/data/rows.h)."""
+        if key.op != ROLLOUT or key.adjoint or self._named(key)["impacts"]:
+            return False
+        form, tree = self._named(key)["form"], self._tree.counts()
+        by_model = form == _BY_MODEL and not tree["chained"] and tree["tree_rows"] > _DENSE_ROWS
+        return not tree["large"] and (form == _ALTERNATE or by_model)
 
     def _parts(self, key: Key) -> list[Key]:
-        """The kernels of a call: itself, or those of all parts of a step, where those are to be apart and can be."""
-        apart = IN_PARTS and key.outside and key.op == ROLLOUT and not key.adjoint and not self._named(key)["impacts"]
-        return [key._replace(part=part) for part in range(len(_PARTS))] if apart else [key]
+        """The kernels of a call: itself, or those of all parts of a step."""
+        return [key._replace(part=part) for part in range(len(_PARTS))] if key.apart else [key]
 
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
         return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
