@@ -135,21 +135,23 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
 def test_matrices_in_registers(tmp_path, monkeypatch):
     """Of a whole warp, in float32: few rows off their bounds, and more than it has threads."""
     in_parts(monkeypatch)
-    model, steps, f32 = humanoid_model(), 2, torch.float32
+    model, steps, count, f32 = humanoid_model(), 2, 6, torch.float32
     sim, kernels = cs.Simulator(model, 0.005, dtype=f32), OnCpu(model, tmp_path, 32)
     kernels._most_local = 0
     numbers = torch.Generator().manual_seed(3)
     q = torch.tensor(model.q0, dtype=f32).expand(64, -1).clone()
     q[:, 2], q[:, 3], q[:, 5] = 0.15, 0.5**0.5, 0.5**0.5  # it lies on its front
     v = 0.5 * torch.randn(64, model.nv, generator=numbers)
-    lying = sim.rollout(cs.State(q, v), torch.zeros(20, 64, model.nu))[-1]
-    contacts, worlds = sim.rollout(lying, torch.zeros(1, 64, model.nu)).status.contacts.sort()
-    assert contacts[0] < 10 and contacts[40] > 12
-    start, u = cs.State(*(x[worlds[[0, 40]]].contiguous() for x in lying)), torch.zeros(steps, 2, model.nu)
+    lying = sim.rollout(cs.State(q, v), torch.zeros(40, 64, model.nu))[-1]
+    _, info = sim.step(lying, torch.zeros(64, model.nu), info=True)
+    pressed, worlds = (info.contacts.impulse.norm(dim=-1) > 0).sum(-1).sort()
+    assert 3 * pressed[-1] > 32 > 3 * pressed[0]
+    worlds = torch.cat((worlds[:1], worlds[-count + 1 :]))
+    start, u = cs.State(*(x[worlds].contiguous() for x in lying)), torch.zeros(steps, count, model.nu)
     inputs, _ = sim.gather(start, u, None, None, None, time=steps)
-    found, at = [torch.empty(steps, 2, n) for n in (model.nq, model.nv)], torch.empty(2, 1, dtype=torch.int32)
-    told = [torch.empty(2, 11)]
-    kernels.rollout(2, steps, 1, inputs, *found, at, sim.options, told)
+    found, at = [torch.empty(steps, count, n) for n in (model.nq, model.nv)], torch.empty(count, 1, dtype=torch.int32)
+    told = [torch.empty(count, 11)]
+    kernels.rollout(count, steps, 1, inputs, *found, at, sim.options, told)
     traj = sim.rollout(start, u)
     for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
