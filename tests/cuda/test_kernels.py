@@ -9,6 +9,7 @@ import ctypes
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,18 @@ from costate._native.cuda import source, structs
 from tests.cuda.scenes import WORLDS, in_parts
 
 ROOT = Path(__file__).parents[2]
-COMPILE = ["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-DCS_ISA=on_cpu"]
+# -fno-gnu-unique: a team of another size, in another kernel, is another one
+COMPILE = [
+    "g++",
+    "-fno-gnu-unique",
+    "-std=c++17",
+    "-O1",
+    "-march=native",
+    "-ffp-contract=off",
+    "-shared",
+    "-fPIC",
+    "-DCS_ISA=on_cpu",
+]
 STEPS, COUNT = 12, 5
 FAST, FAST_TEAM = ("arm", "quadruped", "loop", "planar"), ("ant, alternating", "loop")  # the others run with --slow
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
@@ -35,6 +47,7 @@ class OnCpu(gpu.CudaEngine):
         self._engine, self._tree, self._arch, self._folder = model.engine, model.engine.tree, "cpu", folder
         self._kernels, self._building, self._processors, self.device = {}, {}, 0, torch.device("cpu")
         self._most_local, self._most_scratch = 1 << 62 if team == 1 else 0, 1 << 62
+        self._streams = SimpleNamespace(fork=lambda n: [None] * n, join=lambda streams: None)
         self._team = [f"-DCS_TEAM={team}", f'-DCS_TEAM_ON_CPU="{ROOT}/tests/cuda/team_on_cpu.h"'] if team > 1 else []
 
     def _cubin(self, key):
@@ -53,12 +66,6 @@ class OnCpu(gpu.CudaEngine):
         call = ctypes.CDLL(code.decode()).call
         call.restype = ctypes.c_char_p
         return gpu.Kernel(call, structs.options(self._named(key)), 0 if key.part is None else self._scratch(key))
-
-    def _fork(self, n):
-        return [None] * n
-
-    def _join(self, streams):
-        pass
 
     def _start(self, kernel, shape, call, memory, *numbers, stream=None):
         scratch = ctypes.c_void_p(memory.data_ptr() if memory is not None else None)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate._native.cuda import build, source, structs
+from costate._native.cuda import build, parts, source, structs
 
 if TYPE_CHECKING:
     from costate._native.cpu import Engine
@@ -29,16 +29,9 @@ _WARP = 32  # threads that run together
 _UNIT = 256  # bytes: scratch that kernels hand on begins at multiples of it
 # Of kernels with scratch outside: threads that step a world together (core/base/team.h), and those of a block at most (measured)
 _TEAM, _TEAM_THREADS = 32, {torch.float32: 1024, torch.float64: 256}
-# Worlds per multiprocessor up to which such a team is faster, where rows have no places of their own (measured)
+# Worlds per multiprocessor up to which such a team is faster, where rows have no places of their own (measured). More of them may
+# have a kernel for each part of a step
 _FEW = 16
-# Forward steps of more worlds than that are a kernel for each part (run_part) in place of one for the whole rollout, where rounds
-# alternate and scratch is outside. Of each part: threads that share a world, those of a block at most, and blocks that a
-# multiprocessor is to have room for, in float32; in float64, where numbers take twice the registers, half of them
-_PARTS = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
-# RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
-_BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
-# Groups of worlds whose parts run beside each other, at most, and worlds of a group at least
-_GROUPS, _GROUP = 8, 512
 
 
 class Key(NamedTuple):
@@ -57,8 +50,7 @@ class Key(NamedTuple):
     def shape(self) -> tuple[int, int, int]:
         """Threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for."""
         if self.part is not None:
-            team, threads, blocks = _PARTS[self.part]
-            return team, threads, blocks if self.dtype == torch.float32 else max(1, blocks // 2)
+            return parts.shape(self.part, self.dtype)
         return (_TEAM, _TEAM_THREADS[self.dtype], 1) if self.outside else (1, _THREADS, 1)
 
 
@@ -83,6 +75,7 @@ class CudaEngine:
         self._engine, self._tree, self.device = engine, engine.tree, device
         self._kernels: dict[Key, Kernel] = {}
         self._wrapped: dict[int, Any] = {}
+        self._streams = parts.Streams(device)
         self._building: dict[Key, Future[tuple[bytes, build.Beside | None]]] = {}
         self._workers = ThreadPoolExecutor(2, "costate compiles")
         self._cupy = build.require_cupy()
@@ -211,19 +204,13 @@ class CudaEngine:
         key = Key(op, adjoint, room, tuple(options) if options else None, dtype)
         few = op == ROLLOUT and worlds <= _FEW * self._processors
         outside = (few and not self._fixed) or self._scratch(key) > self._most_local
-        return key._replace(outside=outside, apart=outside and not few and self._has_parts(key))
-
-    def _has_parts(self, key: Key) -> bool:
-        """Whether the parts of a step are better apart: where rounds alternate (`alternates` in core/data/rows.h)."""
-        if key.op != ROLLOUT or key.adjoint or self._named(key)["impacts"]:
-            return False
-        form, tree = self._named(key)["form"], self._tree.counts()
-        by_model = form == _BY_MODEL and not tree["chained"] and tree["tree_rows"] > _DENSE_ROWS
-        return not tree["large"] and (form == _ALTERNATE or by_model)
+        forward = op == ROLLOUT and not adjoint
+        apart = forward and outside and not few and parts.better(self._named(key), self._tree.counts())
+        return key._replace(outside=outside, apart=apart)
 
     def _parts(self, key: Key) -> list[Key]:
         """The kernels of a call: itself, or those of all parts of a step."""
-        return [key._replace(part=part) for part in range(len(_PARTS))] if key.apart else [key]
+        return [key._replace(part=part) for part in range(len(parts.SHAPES))] if key.apart else [key]
 
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
         return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
@@ -301,46 +288,23 @@ class CudaEngine:
     def _launch_parts(self, kernels: Sequence[Kernel], call: np.ndarray, worlds: int, steps: int) -> None:
         """Every step by all kernels in turn; the first one ends the step before, and so comes once more.
 
-        As many worlds at a time as there may be memory for, in groups on streams of their own: while the slowest worlds of one
-        are solved, the others go on.
+        As many worlds at a time as there may be memory for, in groups on streams of their own.
         """
         scratch = kernels[0].scratch
         room = max(1, min(worlds, self._most_scratch // scratch))
         memory = torch.empty(room * scratch, dtype=torch.uint8, device=self.device)
-        size = max(_GROUP, -(-room // _GROUPS))
         for first in range(0, worlds, room):
-            end = min(first + room, worlds)
-            groups = [(at, min(at + size, end)) for at in range(first, end, size)]
-            shapes = [[self._shape(high - low, kernel) for kernel in kernels] for low, high in groups]
-            orders = [torch.zeros(4 + high - low, dtype=torch.int32, device=self.device) for low, high in groups]
-            streams = self._fork(len(groups))
+            groups = parts.groups(first, min(first + room, worlds))
+            shapes = [[self._shape(end - begin, kernel) for kernel in kernels] for begin, end in groups]
+            orders = [torch.zeros(4 + end - begin, dtype=torch.int32, device=self.device) for begin, end in groups]
+            streams = self._streams.fork(len(groups))
             for at in range(steps + 1):
-                for (low, high), stream, own, order in zip(groups, streams, shapes, orders, strict=True):
-                    part = memory[(low - first) * scratch :]
+                for (begin, end), stream, own, order in zip(groups, streams, shapes, orders, strict=True):
+                    part = memory[(begin - first) * scratch :]
                     for kernel, (team, held) in zip(kernels[: None if at < steps else 1], own, strict=False):
-                        shape, numbers = (-(-(high - low) // held), team, held), (low, high, at, order.data_ptr())
+                        shape, numbers = (-(-(end - begin) // held), team, held), (begin, end, at, order.data_ptr())
                         self._start(kernel, shape, call, part, *numbers, stream=stream)
-            self._join(streams)
-
-    def _fork(self, n: int) -> Sequence[torch.cuda.Stream | None]:
-        """Streams that begin after what the current one has to do; if there is to be one, itself."""
-        if n == 1:
-            return (None,)
-        here = torch.cuda.current_stream(self.device)
-        for stream in self._streams[:n]:
-            stream.wait_stream(here)
-        return self._streams[:n]
-
-    def _join(self, streams: Sequence[torch.cuda.Stream | None]) -> None:
-        """The current stream goes on after all of these."""
-        here = torch.cuda.current_stream(self.device)
-        for stream in streams:
-            if stream is not None:
-                here.wait_stream(stream)
-
-    @cached_property
-    def _streams(self) -> list[torch.cuda.Stream]:
-        return [torch.cuda.Stream(self.device) for _ in range(_GROUPS)]
+            self._streams.join(streams)
 
     def _start(
         self, kernel: Kernel, shape: tuple[int, int, int], call: np.ndarray, memory: Tensor | None, *numbers: int,
@@ -417,5 +381,5 @@ def _fill_bars(
 
 def _sum(shared: list[tuple[Tensor, Tensor]]) -> None:
     """Add up the worlds' parts, in an order that depends on nothing but their number."""
-    for bar, parts in shared:
-        torch.sum(parts, 0, keepdim=True, out=bar)
+    for bar, of_worlds in shared:
+        torch.sum(of_worlds, 0, keepdim=True, out=bar)

@@ -1,0 +1,63 @@
+"""Steps whose parts are kernels of their own (run_part of drivers/rollout_kernel.h): which models have them, and groups of worlds
+that run beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+
+# Of each part: threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for, in
+# float32 (measured on a humanoid); in float64, where numbers take twice the registers, half of them
+SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
+# Groups of worlds at most, and worlds of a group at least
+_GROUPS, _GROUP = 8, 512
+# RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
+_BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
+
+
+def shape(part: int, dtype: torch.dtype) -> tuple[int, int, int]:
+    """Threads of a world, those of a block, blocks."""
+    team, threads, blocks = SHAPES[part]
+    return team, threads, blocks if dtype == torch.float32 else max(1, blocks // 2)
+
+
+def better(options: dict[str, Any], tree: dict[str, int]) -> bool:
+    """Whether they are: where rounds alternate (`alternates` in core/data/rows.h)."""
+    by_model = options["form"] == _BY_MODEL and not tree["chained"] and tree["tree_rows"] > _DENSE_ROWS
+    return not options["impacts"] and not tree["large"] and (options["form"] == _ALTERNATE or by_model)
+
+
+def groups(first: int, end: int) -> list[tuple[int, int]]:
+    """Worlds from `first` to before `end`: the first one of each group, and where it ends."""
+    size = max(_GROUP, -(-(end - first) // _GROUPS))
+    return [(low, min(low + size, end)) for low in range(first, end, size)]
+
+
+class Streams:
+    """Of groups of worlds: while the slowest worlds of one are solved, the others go on."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    @cached_property
+    def _own(self) -> list[torch.cuda.Stream]:
+        return [torch.cuda.Stream(self._device) for _ in range(_GROUPS)]
+
+    def fork(self, n: int) -> Sequence[torch.cuda.Stream | None]:
+        """Streams that begin after what the current one has to do; None, if there is to be one: itself."""
+        if n == 1:
+            return (None,)
+        here = torch.cuda.current_stream(self._device)
+        for stream in self._own[:n]:
+            stream.wait_stream(here)
+        return self._own[:n]
+
+    def join(self, streams: Sequence[torch.cuda.Stream | None]) -> None:
+        """The current stream goes on after all of these."""
+        here = torch.cuda.current_stream(self._device)
+        for stream in streams:
+            if stream is not None:
+                here.wait_stream(stream)
