@@ -45,8 +45,8 @@ CS_FN bool anyone(bool x) { return x; }
 CS_FN int how_many(bool x, int& before) { return before = 0, x; }
 #endif
 
-// Numbers of four bytes that a thread may hold of a matrix (ops/held.h): where the solver is a kernel of its own, which has the registers for it
-#if CS_TEAM > 1 && defined(CS_PART)
+// Numbers of four bytes that a thread may hold of a matrix (ops/held.h): where the solver is a kernel of its own (CS_HOLDS), which has the registers for it
+#ifdef CS_HOLDS
 constexpr int kHeld = 126;
 #else
 constexpr int kHeld = 0;
@@ -54,7 +54,7 @@ constexpr int kHeld = 0;
 
 // near_memory: a V that a team reaches sooner than `far`, which is for the same where there is none; or `far`
 template <class V> CS_FN V* near_memory(V* far) {
-#if defined(__CUDA_ARCH__) && CS_TEAM > 1 && defined(CS_PART)
+#if defined(__CUDA_ARCH__) && defined(CS_HOLDS)
   __shared__ V near[CS_THREADS / CS_TEAM];
   return near + threadIdx.y;
 #else

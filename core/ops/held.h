@@ -72,7 +72,7 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
 }
 
 // no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
-template <class T> CS_FN void lay_out(const HeldPlaces& at, const T* A, Pivots<T>* to) {
+template <class T> CS_FN void by_places(const HeldPlaces& at, const T* A, Pivots<T>* to) {
   constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
   CS_SHORT (int k = team_rank(); k < kHeldPlaces; k += kTeam) {
     int row = at.row(k);

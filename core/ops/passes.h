@@ -53,7 +53,7 @@ template <class T> CS_FN Pivots<T> project_chunk(const Options& o, Chunk<T>& x) 
 // no adjoint: alternate_adj knows that dG = -G dA G.   A by places, and G = (A + D)^-1
 template <class T> CS_FN void held_inverse(const Rows<T>& rw) {
   HeldPlaces at = held_places(rw, 0);
-  lay_out(at, rw.A, held_matrix(rw, kHeldA));
+  by_places(at, rw.A, held_matrix(rw, kHeldA));
   Held<T, 2> K;
   T D[2];
   CS_STRIP (int r = 0; r < 2; r++) {

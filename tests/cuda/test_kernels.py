@@ -50,6 +50,9 @@ class OnCpu(gpu.CudaEngine):
         self._streams = SimpleNamespace(fork=lambda n: [None] * n, join=lambda streams: None)
         self._team = [f"-DCS_TEAM={team}", f'-DCS_TEAM_ON_CPU="{ROOT}/tests/cuda/team_on_cpu.h"'] if team > 1 else []
 
+    def _all(self, keys):
+        return [self._found(key) for key in keys]
+
     def _cubin(self, key):
         header, defined = self._source(key)
         folder = self._folder / str(len(self._kernels))

@@ -78,7 +78,7 @@ def test_parts_of_a_step(name, monkeypatch):
     in_parts(monkeypatch)
     engine = Compiles(name, outside=True)
     parts = engine._parts(engine.key(dtype=torch.float32))
-    assert len(parts) == 4 and all(engine.code(part, quick=False).startswith(ELF) for part in parts)
+    assert len(parts) == 4 and all(engine.code(part, quick=quick).startswith(ELF) for part in parts for quick in (True, False))
 
 
 def test_what_does_not_compile_is_told():

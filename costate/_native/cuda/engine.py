@@ -117,7 +117,7 @@ class CudaEngine:
         options: Any, told: Sequence[Tensor],
     ) -> None:  # fmt: skip
         """As Tree.rollout, on tensors; what is not finite is not looked for."""
-        kernels = [self._found(key) for key in self._parts(self._key(ROLLOUT, False, substeps, options, q.dtype, worlds))]
+        kernels = self._all(self._parts(self._key(ROLLOUT, False, substeps, options, q.dtype, worlds)))
         counts = worlds, steps, substeps
         call, keep = self._rollout_call(q.dtype, kernels[0].options, counts, inputs, (q, v, None, None), at)
         for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
@@ -215,6 +215,13 @@ class CudaEngine:
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
         return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
 
+    def _all(self, keys: Sequence[Key]) -> list[Kernel]:
+        """Several that belong together: those that are new are compiled beside each other."""
+        new = [key for key in keys if key not in self._kernels and key not in self._building]
+        if len(new) > 1:
+            self._building |= {key: self._workers.submit(self._cubin, key) for key in new}
+        return [self._found(key) for key in keys]
+
     def _found(self, key: Key) -> Kernel:
         found = self._kernels.get(key)
         if found is None:
@@ -260,7 +267,7 @@ class CudaEngine:
         defined = source.definitions(named, op, adjoint, _SCALAR[key.dtype], scratch, not outside, size, fixed)
         header = source.model_header(self._tree, fixed=fixed)
         team, threads, blocks = key.shape
-        part = [] if key.part is None else [f"-DCS_PART={key.part}"]
+        part = [] if key.part is None else parts.definitions(key.part)
         return header, [*defined, f"-DCS_TEAM={team}", f"-DCS_THREADS={threads}", f"-DCS_BLOCKS={blocks}", *part]
 
     def _cubin(self, key: Key) -> tuple[bytes, build.Beside | None]:

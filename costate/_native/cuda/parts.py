@@ -12,6 +12,7 @@ import torch
 # Of each part: threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for, in
 # float32 (measured on a humanoid); in float64, where numbers take twice the registers, half of them
 SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2))
+_SOLVE = len(SHAPES) - 1  # kPartSolve
 # Groups of worlds at most, and worlds of a group at least
 _GROUPS, _GROUP = 8, 512
 # RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
@@ -22,6 +23,11 @@ def shape(part: int, dtype: torch.dtype) -> tuple[int, int, int]:
     """Threads of a world, those of a block, blocks."""
     team, threads, blocks = SHAPES[part]
     return team, threads, blocks if dtype == torch.float32 else max(1, blocks // 2)
+
+
+def definitions(part: int) -> list[str]:
+    """-D of its kernel; see drivers/cuda.cu."""
+    return [f"-DCS_PART={part}", *["-DCS_HOLDS"] * (part == _SOLVE)]
 
 
 def better(options: dict[str, Any], tree: dict[str, int]) -> bool:
