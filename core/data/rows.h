@@ -46,7 +46,7 @@ template <class T> struct alignas(T) alignas(16) Pivots {
 };
 
 // What a team of threads has near while it iterates (ops/held.h)
-template <class T> struct Near {
+template <class T> struct NearRows {
   Pivots<T> told[12 * kMostChunks];  // what they tell each other
   T lam[kHeldPlaces], y[kHeldPlaces], delta[kHeldPlaces], before[kHeldPlaces], Ad[kHeldPlaces], trial[kHeldPlaces];
   T start[kHeldPlaces], stalled[kHeldPlaces], b[kHeldPlaces], lo[kHeldPlaces], hi[kHeldPlaces], rho[kHeldPlaces];
@@ -103,10 +103,10 @@ template <class T> struct Rows : Layout {
   T *took, *damped;  // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
   int* event;  // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go, kAlternateEvent + round   by relax
   T* passed;   // [passes + 1, rows] scratch of alternate_adj
-  Pivots<T>* pivots;   // [rows] scratch of invert, where rounds alternate
-  Near<T>* near_team;  // [1] scratch of the same
-  Pivots<T>* held;     // [3, kMostChunks, kHeldPlaces] scratch of teams of threads, where rounds alternate
-  T* G;                // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
+  Pivots<T>* pivots;       // [rows] scratch of invert, where rounds alternate
+  NearRows<T>* near_team;  // [1] scratch of the same
+  Pivots<T>* held;         // [3, kMostChunks, kHeldPlaces] scratch of teams of threads, where rounds alternate
+  T* G;  // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
   T *v_star, *dv;  // [nv] v without rows, or with equality rows only; what all rows add                   by step, constrain
   Status<T>* status;
@@ -252,7 +252,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.passed = m.template take<T>(keep && alternate ? (kPasses + 1) * n : 0);
   r.pivots = m.template take<Pivots<T>>(alternate ? n : 0);
   bool team = alternate && L == 1 && r.width == kPivots && !t.turns;
-  r.near_team = m.template take<Near<T>>(team);
+  r.near_team = m.template take<NearRows<T>>(team);
   r.held = m.template take<Pivots<T>>(team ? 3 * kMostChunks * kHeldPlaces : 0);
   if (!team) r.held = nullptr;
   if (!keep) r.history = nullptr;

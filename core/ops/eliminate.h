@@ -9,7 +9,7 @@
 CS_BEGIN
 
 // What is known on the way
-template <class T, int R> struct Elimination {
+template <class T, int R> struct HeldElimination {
   Held<T, R> K;
   T y[R];       // x of own rows
   int own[R];   // their columns, kNone beyond the last row
@@ -21,7 +21,7 @@ template <class T, int R> struct Elimination {
 };
 
 // no adjoint: see above.   column j, the v-th of those in front
-template <int R, class T> CS_FN void eliminate_front(Elimination<T, R>& e, const Together<T>& a, const T* x, int j, int v) {
+template <int R, class T> CS_FN void eliminate_front(HeldElimination<T, R>& e, const Together<T>& a, const T* x, int j, int v) {
   T front[R];
   CS_STRIP (int r = 0; r < R; r++) front[r] = e.K.at[r][v], e.m[r][v] = T(0);
   e.from[v] = 0;
@@ -47,7 +47,7 @@ template <int R, class T> CS_FN void eliminate_front(Elimination<T, R>& e, const
 }
 
 // no adjoint: see above.   all chunks of columns after the P-th less what its pivots do to them; they move up
-template <int R, class T> CS_FN void eliminate_rest(Elimination<T, R>& e, int P, int chunks) {
+template <int R, class T> CS_FN void eliminate_rest(HeldElimination<T, R>& e, int P, int chunks) {
   CS_STRIP (int J = 1; J < kMostChunks; J++) {
     if (P + J >= chunks) break;
     CS_STRIP (int w = 0; w < kPivots; w++) {
@@ -64,7 +64,7 @@ template <int R, class T> CS_FN void eliminate_rest(Elimination<T, R>& e, int P,
 
 // no adjoint: see above.   K: kHeldK of the island's rows, where it leaves what is above the diagonal
 template <int R, class T> CS_FN void eliminate(const Together<T>& a, Pivots<T>* K, T* x) {
-  Elimination<T, R> e;
+  HeldElimination<T, R> e;
   int chunks = (a.n + kPivots - 1) / kPivots;
   load_held(e.K, K, a.count);
   CS_STRIP (int r = 0; r < R; r++) {

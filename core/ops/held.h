@@ -40,7 +40,7 @@ template <class T> CS_FN bool may_hold(const Rows<T>& rw) {
 }
 // no adjoint: memory.   rows whose iterations a team has near
 template <class T> CS_FN Rows<T> in_near(Rows<T> rw) {
-  Near<T>& near = *near_memory(rw.near_team);
+  NearRows<T>& near = *near_memory(rw.near_team);
   share(rw.count[1], [&](int r) {
     near.b[r] = rw.b[r], near.lo[r] = rw.lo[r], near.hi[r] = rw.hi[r], near.rho[r] = rw.rho[r], near.inv_rho[r] = rw.inv_rho[r];
   });

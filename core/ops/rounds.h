@@ -29,7 +29,7 @@ template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
 constexpr double kLower = 0.99;
 // Passes that end where those of the round before ended, to this part of the residual there, lead nowhere else the next time; in float64, where Newton steps have
 // further to go, later rounds still find something (measured)
-template <class E> constexpr double kSame = sizeof(E) == 4 ? 0.05 : 0;
+template <class E> constexpr double kCircles = sizeof(E) == 4 ? 0.05 : 0;
 // Contacts that hold each other can contradict each other by so little, m/s; what a round that alternates does not bring to half of what it was, below this, stays
 constexpr double kContradiction = 1e-5;
 constexpr int kVain = 2;  // as many of them in a row end an attempt; not the first one of those that are bold
@@ -173,7 +173,7 @@ template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, co
     }
     T now = natural_residual(rw, o);
     res = select(live, now, res);
-    auto same = abs(res - passed) < T(E(kSame<E>)) * passed;
+    auto same = abs(res - passed) < T(E(kCircles<E>)) * passed;
     if (alternating) passed = res;
     // solved to the last digit, or without polish, there is nothing to choose from; but sweeps alone have another derivative
     if (!o.polish)
