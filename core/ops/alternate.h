@@ -112,10 +112,27 @@ template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& r
   }
   set_rows(rw.lam, rows, [&](int r) { return select(moving, rw.lam[r], rw.before[r]); });
 }
+
+// Going back from a solution the bar shrinks: Newton steps forget where they began, and passes between convex cones do not make it larger. Where it has become this
+// much larger again passes had wandered, and what has grown is rounding: a solution does not depend on it
+constexpr double kGrown = 1e3;
+// no adjoint: a part of adjoints.   the square of a bar's length, of n rows from r0 on, in the measure of D
+template <class T> CS_FN T bar_size(const Rows<T>& rw, const T* bar, int r0, int n) {
+  T sum = T(0);
+  for (int r = r0; r < r0 + n; r++) sum = fma(rw.rho[r] * bar[r], bar[r], sum);
+  return sum;
+}
+// no adjoint: a part of adjoints.   the bar is zero from here on in lanes that are solved, where it has grown; least: of the sizes that it had
+template <class T> CS_FN void cut_grown(const Rows<T>& rw, T* bar, int r0, int n, T least) {
+  T most = T(ElementOf<T>(kGrown * kGrown)) * least;
+  auto grown = (rw.status->solved > T(0.5)) & (bar_size(rw, bar, r0, n) > most);
+  if (any(grown)) share(n, [&](int k) { bar[r0 + k] = select(grown, T(0), bar[r0 + k]); });
+}
+
 // adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each: x is z, and what it
-// changes by over o. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x
+// changes by over o. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x.   least: see cut_grown
 template <class T>
-CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb) {
+CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb, T least) {
   int rows = rw.count[1], passes = kPasses;
   T zero = T(0), over = T(ElementOf<T>(over_of(round))), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z,
     *before = rw.before;
@@ -146,6 +163,7 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
     share(n, [&](int j) { z_bar[r0 + j] = select(moved, rb.lam[r0 + j], zero), p_bar[r0 + j] = zero; });
     project_adj(passes);
     for (int k = passes - 1; k >= 0; k--) {
+      cut_grown(rw, p_bar, r0, n, least);
       const T *p = kept(k) + r0, *next = kept(k + 1) + r0;
       alternate_project(t, rw, o, at, kept(k));
       island_times(rw, s, at.G, p_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = over * y; });

@@ -215,8 +215,10 @@ template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Opt
 // adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
 template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {
   int n = rw.count[1], events = 0;
+  T least = T(ElementOf<T>(kUnbounded));
   while (rw.event[events]) events++;
   for (int e = events - 1; e >= 0; e--) {
+    least = min(least, bar_size(rw, rb.lam, 0, n));
     const T *before = rw.history + e * n, *after = before + n;
     if (rw.event[e] == 1) {
       for (int s = 0; s < rw.count[2]; s++) sweep_adj(rw, o, s, before, after, rw.took[e], rb, rw.delta);
@@ -232,7 +234,7 @@ template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const 
     }
     share(n, [&](int r) { rw.lam[r] = before[r]; });
     if (rw.event[e] >= kAlternateEvent) {
-      alternate_adj(t, rw, o, rw.event[e] - kAlternateEvent, rw.took[e], rb);
+      alternate_adj(t, rw, o, rw.event[e] - kAlternateEvent, rw.took[e], rb, least);
       continue;
     }
     natural_residual(rw, o);
