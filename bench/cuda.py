@@ -2,7 +2,8 @@
 
     python -m bench.cuda [names] [--quick] [--device cuda|cpu] [--worlds N ...] [--seconds S]
 
-Needs nothing but costate and torch: the peer's numbers are quoted, not measured here.
+Needs nothing but costate and torch. Where the package mujoco_warp can be imported, MuJoCo Warp runs the same worlds in the same
+run; where it cannot, its numbers are quoted.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import torch
 
 import costate as cs
 from bench import crowd as c
+from bench import warp
 from bench.gait import BURN_IN, HOLD
-from bench.humanoid import humanoid, humanoid_model
+from bench.humanoid import APART, humanoid, humanoid_model
 from bench.ours import costate_model
 from bench.robots import Robot
 from bench.tables import Table, times
@@ -54,9 +56,11 @@ Backward is by the first states, {{by}} and all parameters (shared by all worlds
 Contacts: with rows, mean over all steps. Unsolved: share of steps with a natural residual above {c.UNSOLVED:g} m/s. Lost:
 worlds that diverged, and steps with more contacts than there was room for. Ratios, also those of backward, are to the forward
 steps of {{peer}}."""
-HERE = "MuJoCo Warp 4.0, which we measured before, on an H200, on this robot"
+HERE = "MuJoCo Warp 4.0, which we measured before, on an H200, on this robot, at " + " and ".join(
+    f"{speed / 1e6:g} M in {worlds:,} worlds" for worlds, speed in WARP.items()
+)
 ELSEWHERE = f"""MuJoCo Warp as published for robots like this one, in 8,192 worlds on other GPUs: {WARP_ELSEWHERE[0] / 1e6:g} to
-{WARP_ELSEWHERE[1] / 1e6:g} M; the ratio is to the highest"""
+{WARP_ELSEWHERE[1] / 1e6:g} M"""
 MEMORY_NOTES = """Inputs, outputs and all gradients included, each in a fresh process; CUDA's own context is not counted. Free
 memory also falls by what the driver sets aside for all threads that the GPU could run at once, however few do. Where torch
 may use less (`torch.cuda.set_per_process_memory_fraction`), numbers on the way are in torch's memory, which takes longer."""
@@ -78,7 +82,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Case:
-    """A robot, its model, step size (s), steps before the clock starts, what its worlds do, and the peer's numbers in words."""
+    """A robot, its model, step size (s), steps before the clock starts, what its worlds do, and the peer's numbers in words;
+    `apart`: if its links touch each other, those that do not."""
 
     robot: Callable[[], Robot]
     model: Callable[[], cs.Model]
@@ -86,6 +91,7 @@ class Case:
     burn_in: int
     who: str
     peer: str = ELSEWHERE
+    apart: warp.Apart | None = None
 
     def crowd(self, plan: Plan, worlds: int, dtype: torch.dtype = torch.float32) -> c.Crowd:
         """Its worlds, in the middle of what they do."""
@@ -105,7 +111,7 @@ CASES = {
     "humanoid": Case(
         humanoid, humanoid_model, 0.005, 5 * BURN_IN,
         f"""A humanoid of 27 dof like MuJoCo's, 41 kg. It has fallen and lies; its links touch each other, too; 21 limits; motors
-of up to 4 N m, held for {HOLD} steps.""",
+of up to 4 N m, held for {HOLD} steps.""", apart=APART,
     ),
 }  # fmt: skip
 
@@ -135,7 +141,7 @@ def tables(plan: Plan, names: Sequence[str] = ()) -> Iterator[Table]:
 def titled(plan: Plan, name: str, title: str, *, how: str = "in one call", by: str = "the controls") -> Table:
     """An empty table of throughput."""
     case = CASES[name]
-    words = {"who": case.who, "peer": case.peer, "how": how, "by": by}
+    words = {"who": case.who, "peer": warp.told(case.peer), "how": how, "by": by}
     notes = NOTES.format(steps=plan.steps, dt=1e3 * case.dt, burn_in=case.burn_in, **words)
     return Table(f"{title}, {plan.device}", COLUMNS, notes=notes)
 
@@ -155,7 +161,7 @@ def throughput(
         except (RuntimeError, MemoryError) as error:  # of memory, say: the other rows are still worth having
             table.add(way, *head, f"failed: {str(error).splitlines()[0]}", "", "", *told, "")
         else:
-            ratio = ("", "") if peer is None else (f"{peer / 1e6:g}", times(speed / peer))
+            ratio = ("", "") if peer is None else (f"{peer / 1e6:.3g}", times(speed / peer))
             table.add(way, *head, f"{speed / 1e6:.3g}", *ratio, *told, gradient)
             found[way] = speed
         print(" | ".join(table.rows[-1]), file=sys.stderr, flush=True)  # a table takes minutes
@@ -179,10 +185,13 @@ def measure(plan: Plan, crowd: c.Crowd, way: str, network: c.Policy | None) -> t
 def quadruped(plan: Plan) -> Table:
     """Forward, and with both gradients, in both precisions."""
     table = titled(plan, "quadruped", "The standing quadruped in many worlds")
+    peers: dict[int, float | None] = {}
     for dtype in (torch.float32, torch.float64):
         for worlds in plan.worlds:
             crowd = CASES["quadruped"].crowd(plan, worlds, dtype)
-            speeds = throughput(table, plan, crowd, (FORWARD, BOTH, EXACT), WARP.get(worlds))
+            if worlds not in peers:
+                peers[worlds] = warp.speed(table, crowd, WARP.get(worlds), apart=None, seconds=plan.seconds)
+            speeds = throughput(table, plan, crowd, (FORWARD, BOTH, EXACT), peers[worlds])
             for (way, size), target in TARGETS.items() if dtype is torch.float32 else ():
                 if size == worlds:
                     aim(table, f"{way}, {worlds:,} worlds", speeds.get(way), target)
@@ -191,10 +200,13 @@ def quadruped(plan: Plan) -> Table:
 
 def stepwise(plan: Plan) -> Table:
     """With a network between steps."""
-    how = "one by one, with a network 64-64 in torch between them that reads q and v and adds to the controls"
+    how = """one by one, with a network 64-64 in torch between them that reads q and v and adds to the controls
+(none for MuJoCo Warp)"""
     table = titled(plan, "quadruped", "The standing quadruped, a network between steps", how=how, by="the network's weights")
     worlds = POLICY_WORLDS if POLICY_WORLDS in plan.worlds else plan.worlds[0]
-    throughput(table, plan, CASES["quadruped"].crowd(plan, worlds), (FORWARD, BOTH), WARP.get(worlds), policy=True)
+    crowd = CASES["quadruped"].crowd(plan, worlds)
+    peer = warp.speed(table, crowd, WARP.get(worlds), apart=None, seconds=plan.seconds)
+    throughput(table, plan, crowd, (FORWARD, BOTH), peer, policy=True)
     return table
 
 
@@ -204,17 +216,20 @@ def other(plan: Plan, name: str) -> Table:
     for worlds in plan.worlds:
         published = WARP_ELSEWHERE if worlds == 8192 else ()
         crowd = CASES[name].crowd(plan, worlds)
-        speeds = throughput(table, plan, crowd, (FORWARD, BOTH), max(published, default=None))
-        for peer in published:
-            what = f"forward, {worlds:,} worlds, {ELSEWHERE_TARGET} times {peer / 1e6:g} M of MuJoCo Warp"
-            aim(table, what, speeds.get(FORWARD), ELSEWHERE_TARGET * peer)
+        quoted = max(published, default=None)
+        peer = warp.speed(table, crowd, quoted, apart=CASES[name].apart, seconds=plan.seconds)
+        speeds = throughput(table, plan, crowd, (FORWARD, BOTH), peer)
+        here = () if peer is None or warp.missing() else ((peer, "in this run"),)
+        for speed, where in (*here, *((speed, "elsewhere") for speed in published)):
+            what = f"forward, {worlds:,} worlds, {ELSEWHERE_TARGET} times {speed / 1e6:.3g} M of MuJoCo Warp {where}"
+            aim(table, what, speeds.get(FORWARD), ELSEWHERE_TARGET * speed)
     return table
 
 
 def aim(table: Table, what: str, speed: float | None, target: float) -> None:
     """A line that says whether a speed was reached."""
     reached = "failed" if speed is None else f"{speed / 1e6:.3g} M, {times(speed / target)} of it"
-    table.target(f"{what}: at least {target / 1e6:g} M steps/s: {reached}", speed is not None and speed >= target)
+    table.target(f"{what}: at least {target / 1e6:.4g} M steps/s: {reached}", speed is not None and speed >= target)
 
 
 # ---- in processes of their own ------------------------------------------------------------------------------------------
@@ -319,7 +334,8 @@ def setup(device: str) -> str:
     if device == "cuda":
         size = torch.cuda.get_device_properties(0).total_memory / 1e9
         machine = f"{torch.cuda.get_device_name()}, {size:.0f} GB, CUDA {torch.version.cuda}"
-    return f"- {machine}\n- costate {cs.__version__}, torch {torch.__version__}; Python {python_version()}\n"
+    peer = "" if warp.missing() else f", {warp.versions()}"
+    return f"- {machine}\n- costate {cs.__version__}, torch {torch.__version__}{peer}; Python {python_version()}\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
