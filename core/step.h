@@ -27,7 +27,7 @@ template <class T> CS_OP void motion(const Tree& t, const Params<T>& th, const T
   inertia(t, th, tr);
   inverse_dynamics(t, th, tr, in.v, static_cast<const T*>(nullptr), in.external, tr.acc);
   passive(t, th, tr.D, tr.q, in.v, tr.acc);
-  for (int d = 0; d < t.nv; d++) tr.acc[d] = tau[d] - tr.acc[d];
+  share(t.nv, [&](int d) { tr.acc[d] = tau[d] - tr.acc[d]; });
   CS_ALIGN();
   factor(t, th, tr, in.h);
   solve(t, tr, tr.acc);
@@ -83,7 +83,7 @@ template <class T> CS_WHOLE void move_freely(const Tree& t, const Params<T>& th,
   actuate(t, th, tr.q, in.u, in.h, tr.tau, tr.D);
   motion(t, th, tr, in, tr.tau);
   T* v_star = constrained(t) ? rw.v_star : v_next;
-  for (int d = 0; d < t.nv; d++) v_star[d] = fma(in.h, tr.acc[d], in.v[d]);
+  share(t.nv, [&](int d) { v_star[d] = fma(in.h, tr.acc[d], in.v[d]); });
 }
 // no adjoint: a part of step.   where v_next leads
 template <class T> CS_WHOLE void arrive(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,

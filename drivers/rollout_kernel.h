@@ -128,8 +128,10 @@ template <class T, class E> CS_WHOLE void substep_ends(const RolloutCall<E>& c, 
     all = all && alive[l];
   }
   if (constrained(t)) status.add(t, *b.rw.status, c.options, alive);
-  for (int i = 0; i < t.nq && all; i++) b.q[i] = b.q_next[i];
-  for (int i = 0; i < t.nv && all; i++) b.v[i] = b.v_next[i];
+  if (all) {
+    share(t.nq, [&](int i) { b.q[i] = b.q_next[i]; });
+    share(t.nv, [&](int i) { b.v[i] = b.v_next[i]; });
+  }
   for (int l = 0; l < lanes<T> && !all; l++) {
     if (!alive[l]) continue;
     for (int i = 0; i < t.nq; i++) set_lane(b.q[i], l, lane(b.q_next[i], l));

@@ -10,6 +10,8 @@
   F(planar, s.planar)                           \
   F(nm, row_dof.size())                         \
   F(form, form)                                 \
+  F(max_row, max_row)                           \
+  F(levels, level_adr.size() - 1)               \
   F(n_clip, n_clip)                             \
   F(n_bound, n_bound)                           \
   F(n_servo, n_servo)                           \
@@ -57,6 +59,8 @@
   F(col_adr, col_adr)                      \
   F(col_dof, col_dof)                      \
   F(last_dof, last_dof)                    \
+  F(level_adr, level_adr)                  \
+  F(level_body, level_body)                \
   F(motor_dof, s.motor_dof)                \
   F(motor_tie, s.motor_tie)                \
   F(motor_q, motor_q)                      \

@@ -35,13 +35,14 @@ struct Structure {
 struct TreeStorage {
   Structure s;
   std::vector<int> root, joined, q_adr, v_adr, dof_body, dof_parent, dof_depth, row_adr, row_dof, col_adr, col_dof, last_dof;
+  std::vector<int> level_adr, level_body;
   std::vector<int> motor_q, row_motor, servo, general, pair_dim, limit_order, limit_group_adr, coupling_dof, coupling_q;
   EqualityTables equality;
   PairTables pairs;
   SolidStorage solids;
   std::vector<int> tree_adr, tree_dof, tree_body_adr, tree_body;
-  int nq = 0, nv = 0, form = kSparse, n_clip = 0, n_bound = 0, n_servo = 0, n_general = 0, turns = 0, max_contacts = 0,
-      max_slots = 0, tree_rows = 0, chained = 0;
+  int nq = 0, nv = 0, form = kSparse, max_row = 0, n_clip = 0, n_bound = 0, n_servo = 0, n_general = 0, turns = 0,
+      max_contacts = 0, max_slots = 0, tree_rows = 0, chained = 0;
   int max_near = 0, max_cand = 0, large = 0, max_list = 0;
 
   TreeStorage(std::vector<int> parent, std::vector<int> joint, std::vector<int> motor_dof, int form_ = -1)
@@ -65,6 +66,7 @@ struct TreeStorage {
     }
     form = s.form >= 0 ? s.form : cheaper_form();
     if (form == kSparse) fill_rows();
+    fill_levels();
     fill_actuators();
     fill_limits();
     fill_trees();
@@ -90,6 +92,7 @@ struct TreeStorage {
   void fill_rows() {
     for (int d = 0; d < nv; d++) {
       row_adr.push_back(int(row_dof.size()));
+      max_row = std::max(max_row, dof_depth[d] + 1);
       int at = int(row_dof.size()) + dof_depth[d];
       row_dof.resize(at + 1);
       for (int j = d; j >= 0; j = dof_parent[j]) row_dof[at--] = j;
@@ -102,6 +105,21 @@ struct TreeStorage {
       col_dof.insert(col_dof.end(), column.begin(), column.end());
     }
     col_adr.push_back(int(col_dof.size()));
+  }
+
+  void fill_levels() {
+    std::vector<std::vector<int>> levels;
+    std::vector<size_t> level;
+    for (size_t b = 0; b < s.parent.size(); b++) {
+      level.push_back(s.parent[b] < 0 ? 0 : level[s.parent[b]] + 1);
+      levels.resize(std::max(levels.size(), level[b] + 1));
+      levels[level[b]].push_back(int(b));
+    }
+    for (const std::vector<int>& bodies : levels) {
+      level_adr.push_back(int(level_body.size()));
+      level_body.insert(level_body.end(), bodies.begin(), bodies.end());
+    }
+    level_adr.push_back(int(level_body.size()));
   }
 
   void fill_actuators() {

@@ -103,6 +103,11 @@ struct Tree {
   const int* col_adr;     // [nv + 1] column d of the same matrix below the diagonal: the dofs beneath d, last one first
   const int* col_dof;     // [nm - nv]
   const int* last_dof;    // [nb] the last dof that moves a body, -1 none
+  int max_row;            // most numbers of a row of the sparse mass matrix
+  // bodies as far from the world as each other, which no body of such a level needs another one of
+  int levels;
+  const int* level_adr;   // [levels + 1] first body of a level in
+  const int* level_body;  // [nb]
   // actuators and joint rows
   const int* motor_dof;   // [nu] -1 on a tie
   const int* motor_tie;   // [nu] -1 on a dof

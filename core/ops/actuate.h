@@ -49,7 +49,7 @@ template <class T> CS_FN T motor_coordinate(const Tree& t, const T* q, int k) {
 }
 
 template <class T> CS_OP void actuate(const Tree& t, const Params<T>& th, const T* q, const T* u, T h, T* tau, T* D) {
-  for (int d = 0; d < t.nv; d++) tau[d] = T(0), D[d] = th.damping[d];
+  share(t.nv, [&](int d) { tau[d] = T(0), D[d] = th.damping[d]; });
   for (int k = 0; k < t.nu; k++) {
     if (is_row(t, k)) continue;
     int d = t.motor_dof[k], i = t.bound[k];

@@ -5,15 +5,14 @@
 // no adjoint in this file: see ops/delassus.h
 #pragma once
 #include "../data/rows.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
-// Dofs of a model that has so few; 0 elsewhere
 #if CS_TEAM > 1 && defined(CS_MODEL)
-constexpr int kBits = Tree::form == kSparse && !Tree::ne && !Tree::large && Tree::nv <= 32 ? Tree::nv : 0;
 constexpr int kWidth = Tree::planar ? 2 : 3;
 #else
-constexpr int kBits = 0, kWidth = 3;
+constexpr int kWidth = 3;
 #endif
 
 // no adjoint: integers.   how many bits are set
@@ -36,7 +35,7 @@ CS_FN void row_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, cons
   CS_STRIP (int d = n - 1; d >= 0; d--) {
     int depth = t.dof_depth[d];
     CS_STRIP (int c = d + 1; c < n; c++)
-      if (t.dof_depth[c] > depth && t.row_dof[t.row_adr[c] + depth] == d) y[d] = fnma(tr.L[t.row_adr[c] + depth], y[c], y[d]);
+      if (is_above(t, d, c)) y[d] = fnma(tr.L[t.row_adr[c] + depth], y[c], y[d]);
   }
   CS_STRIP (int d = 0; d < n; d++)
     if (columns >> d & 1) rw.Y[of_Y + place(d)] = y[d], rw.W[of_Y + place(d)] = y[d] * tr.D_inv[d];

@@ -66,7 +66,7 @@ template <int R, class T> CS_FN void eliminate_rest(HeldElimination<T, R>& e, in
 template <int R, class T> CS_FN void eliminate(const Together<T>& a, Pivots<T>* K, T* x) {
   HeldElimination<T, R> e;
   int chunks = (a.n + kPivots - 1) / kPivots;
-  load_held(e.K, K, a.count);
+  load_held(e.K, K, chunks, a.count);
   CS_STRIP (int r = 0; r < R; r++) {
     int i = team_rank() + r * kTeam;
     e.own[r] = i < a.count ? a.rows[i] : e.kNone, e.y[r] = i < a.count ? x[a.cols[e.own[r]]] : T(0);

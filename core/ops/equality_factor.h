@@ -283,6 +283,13 @@ template <class T> CS_OP void equality_J(const Tree& t, const Equality<T>& e, co
 // no adjoint: linear.   x = L^-1 x in the sparse form, on dofs that hold the ancestors of each of them
 template <class T> CS_FN void second_half(const Tree& t, const Trace<T>& tr, const int* dofs, int n, T* x) {
   if (t.form != kSparse) return;
+  if constexpr (kBits > 0) {
+    if (!dofs) {
+      HeldDofs<T> y = held_dofs(t, x);
+      second_half_held(t, tr, y);
+      return keep_dofs(t, y, x);
+    }
+  }
   CS_FOR (int k = 0; k < n; k++) {
     int d = dofs ? dofs[k] : k;
     const int* row = t.row_dof + t.row_adr[d];

@@ -73,45 +73,49 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
 
 // no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
 template <class T> CS_FN void by_places(const HeldPlaces& at, const T* A, Pivots<T>* to) {
-  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
-  CS_SHORT (int k = team_rank(); k < kHeldPlaces; k += kTeam) {
+  CS_SHORT (int k = team_rank(); k < kPivots * at.chunks; k += kTeam) {
     int row = at.row(k);
     const T* from = A + (row < 0 ? 0 : row);
-    CS_SHORT (int J = 0; J < kMostChunks; J += group) {
-      Pivots<T> x[group];
-      CS_STRIP (int g = 0; g < group; g++)
-        CS_STRIP (int w = 0; w < kPivots; w++) {
-          bool there = at.row(kPivots * (J + g) + w) >= 0;
-          x[g].at[w] = there && row >= 0 ? *from : T(0);
-          from += there ? at.n : 0;
-        }
-      CS_STRIP (int g = 0; g < group; g++) to[(J + g) * kHeldPlaces + k] = x[g];
+    Pivots<T>*put = to + k, x;
+    CS_SHORT (int J = 0; J < at.first_contact(); J++, put += kHeldPlaces) {
+      CS_STRIP (int w = 0; w < kPivots; w++) {
+        bool there = kPivots * J + w < at.singles;
+        x.at[w] = there && row >= 0 ? *from : T(0);
+        from += there ? at.n : 0;
+      }
+      *put = x;
+    }
+    CS_SHORT (int J = at.first_contact(); J < at.chunks; J++, put += kHeldPlaces, from += kPivots * at.n) {
+      CS_STRIP (int w = 0; w < kPivots; w++) x.at[w] = row < 0 ? T(0) : from[w * at.n];
+      *put = x;
     }
   }
   team_wait();
 }
-// no adjoint: memory.   chunk J of an own row
-template <class T> CS_FN Pivots<T> own_chunk(const Pivots<T>* from, int J, int r, int rows) {
+// no adjoint: memory.   chunk J of an own row, of so many chunks and places
+template <class T> CS_FN Pivots<T> own_chunk(const Pivots<T>* from, int J, int r, int chunks, int places) {
   int k = r * kTeam + team_rank();
   const Pivots<T> none = {{T(0), T(0), T(0)}};
-  return r == 0 || k < rows ? from[J * kHeldPlaces + k] : none;
+  return J < chunks && (r == 0 || k < places) ? from[J * kHeldPlaces + k] : none;
 }
-// no adjoint: memory.   rows: places that may not be zero
-template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from, int rows) {
+// no adjoint: memory.   so many chunks and places; zeros beyond
+template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from, int chunks, int places) {
   CS_STRIP (int J = 0; J < kMostChunks; J++)
     CS_STRIP (int r = 0; r < R; r++) {
-      const Pivots<T> x = own_chunk(from, J, r, rows);
+      const Pivots<T> x = own_chunk(from, J, r, chunks, places);
       CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = x.at[w];
     }
 }
 // no adjoint: memory.   with the other sign
-template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int rows) {
-  CS_STRIP (int J = 0; J < kMostChunks; J++)
+template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int chunks) {
+  CS_STRIP (int J = 0; J < kMostChunks; J++) {
+    if (J >= chunks) break;
     CS_STRIP (int r = 0; r < R; r++) {
       const T* x = K.at[r] + kPivots * J;
       int k = r * kTeam + team_rank();
-      if (r == 0 || k < rows) to[J * kHeldPlaces + k] = {{-x[0], -x[1], -x[2]}};
+      if (r == 0 || k < kPivots * chunks) to[J * kHeldPlaces + k] = {{-x[0], -x[1], -x[2]}};
     }
+  }
 }
 
 // no adjoint: see above.   K becomes -(K + D)^-1 (ops/inverse.h).   D: of own rows; g: [12 chunks] scratch: factors of all places, twice, so that columns in their
@@ -199,13 +203,14 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
   DenseSum<T> sum[2];
   CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
     CS_STRIP (int r = 0; r < 2; r++)
-      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(own_chunk(A, 0, r, kPivots * at.chunks).at[w], x[J].at[w], sum[r].s);
+      CS_STRIP (int w = 0; w < kPivots; w++)
+        sum[r].s = fma(own_chunk(A, 0, r, 1, kPivots * at.chunks).at[w], x[J].at[w], sum[r].s);
   constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
   CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
     Pivots<T> a[group][2], by[group];
     CS_STRIP (int g = 0; g < group; g++) {
       by[g] = x[J + g];
-      CS_STRIP (int r = 0; r < 2; r++) a[g][r] = own_chunk(A, g, r, kPivots * at.chunks);
+      CS_STRIP (int r = 0; r < 2; r++) a[g][r] = own_chunk(A, g, r, at.chunks - J, kPivots * at.chunks);
     }
     CS_STRIP (int g = 0; g < group; g++) {
       if (J + g >= at.chunks) break;

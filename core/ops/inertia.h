@@ -4,12 +4,12 @@
 //   M_dj = S_j . (Ic_b S_d) for j among d and its ancestors, Ic_b the composite inertia of d's body (Featherstone 2008, 6.2)
 // saves: tr.I, tr.Ic.   smooth everywhere
 #pragma once
-#include "../data/trace.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
 template <class T> CS_OP void inertia(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nb, [&](int b) {
     T m = th.mass[b];
     Vec3<T> c = tr.p[b] + mul(tr.R[b], th.com[b]), h = m * c;
     Sym3<T> I = conjugate(tr.R[b], th.inertia[b]);
@@ -17,7 +17,7 @@ template <class T> CS_OP void inertia(const Tree& t, const Params<T>& th, const 
     I.zz = fma(h.x, c.x, fma(h.y, c.y, I.zz));
     I.xy = fnma(h.x, c.y, I.xy), I.xz = fnma(h.x, c.z, I.xz), I.yz = fnma(h.y, c.z, I.yz);
     tr.I[b] = {m, h, I};
-  }
+  });
 }
 // no adjoint: the parameters' part of inertia_adj: undo I, then h and c, in body axes
 template <class T>
@@ -58,9 +58,8 @@ CS_OP void inertia_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, c
 
 // composite: Ic_b = I_b + sum over children
 template <class T> CS_OP void composite(const Tree& t, const Trace<T>& tr) {
-  for (int b = 0; b < t.nb; b++) tr.Ic[b] = tr.I[b];
-  for (int b = t.nb - 1; b >= 0; b--)
-    if (t.parent[b] >= 0) tr.Ic[t.parent[b]] += tr.Ic[b];
+  share(t.nb, [&](int b) { tr.Ic[b] = tr.I[b]; });
+  inwards(t, tr.Ic);
 }
 // adjoint: bar.I holds Ic_bar; what a composite is worth, each of its bodies is worth
 template <class T> CS_OP void composite_adj(const Tree& t, const Bars<T>& bar) {

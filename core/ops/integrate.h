@@ -12,11 +12,11 @@ CS_BEGIN
 template <class T> CS_FN void store_quat(T* q, Quat<T> u) { q[0] = u.w, q[1] = u.x, q[2] = u.y, q[3] = u.z; }
 
 template <class T> CS_OP void normalise(const Tree& t, const T* q, T* out) {
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nb, [&](int b) {
     int a = t.q_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) out[a + i] = q[a + i];
     if (joint_turns(t.joint[b])) store_quat(out + a + n, quat_normalise(load_quat(q + a + n)));
-  }
+  });
 }
 // adjoint: from the tangent at the normalised q to the ambient coordinates of q
 template <class T> CS_OP void normalise_adj(const Tree& t, const T* q, const T* tangent, T* q_bar) {
@@ -42,14 +42,14 @@ template <class T> CS_OP void tangent_bars(const Tree& t, const T* q, const T* q
 }
 
 template <class T> CS_OP void integrate(const Tree& t, const T* q, T h, const T* v, T* out) {
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nb, [&](int b) {
     int a = t.q_adr[b], d = t.v_adr[b], n = joint_lin(t.joint[b]);
     for (int i = 0; i < n; i++) out[a + i] = fma(h, v[d + i], q[a + i]);
-    if (!joint_turns(t.joint[b])) continue;
+    if (!joint_turns(t.joint[b])) return;
     Vec3<T> phi = h * Vec3<T>{v[d + n], v[d + n + 1], v[d + n + 2]};
     // renormalising stops round-off from adding up over a long rollout; on the manifold it changes no derivative
     store_quat(out + a + n, quat_normalise(mul(load_quat(q + a + n), quat_exp(phi))));
-  }
+  });
 }
 // adjoint: out_bar and q_bar are tangent.   d_theta+ = R(e)^T d_theta + J_r d_phi,  e = exp(phi)
 template <class T> CS_OP void integrate_adj(const Tree& t, T h, const T* v, const T* out_bar, T* q_bar, T& h_bar, T* v_bar) {

@@ -5,7 +5,7 @@
 // slide x turn: free and planar joints slide along axes fixed in the parent and turn about axes fixed in the body.
 // With qdd null this is the bias c(q, v).   saves: tr.a, tr.f.   smooth everywhere
 #pragma once
-#include "../data/trace.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
@@ -39,8 +39,7 @@ CS_FN void slide_and_turn(const Tree& t, const Trace<T>& tr, const T* v, int b, 
 
 template <class T> CS_OP void inverse_dynamics(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v, const T* qdd,
                                                const T* external, T* tau) {
-  // outwards: accelerations and the force each body needs
-  for (int b = 0; b < t.nb; b++) {
+  outwards(t, [&](int b) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
     Motion<T> vb = tr.v[b];
     Motion<T> a = P >= 0 ? tr.a[P] + cross(tr.v[P], vb) : Motion<T>{zero3<T>(), -th.gravity[0]};
@@ -52,15 +51,15 @@ template <class T> CS_OP void inverse_dynamics(const Tree& t, const Params<T>& t
       a += cross(slide, turn);
     }
     tr.a[b] = a;
-    tr.f[b] = mul(tr.I[b], a) + cross(vb, mul(tr.I[b], vb));
+  });
+  // the force each body needs; each joint carries its subtree
+  share(t.nb, [&](int b) {
+    Motion<T> vb = tr.v[b];
+    tr.f[b] = mul(tr.I[b], tr.a[b]) + cross(vb, mul(tr.I[b], vb));
     if (external) tr.f[b] -= external_force(th, tr, external + 6 * b, b);
-  }
-  // inwards: each joint carries its subtree
-  for (int b = t.nb - 1; b >= 0; b--) {
-    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
-    for (int d = d0; d < d0 + n; d++) tau[d] = dot(tr.S[d], tr.f[b]);
-    if (P >= 0) tr.f[P] += tr.f[b];
-  }
+  });
+  inwards(t, tr.f);
+  share(t.nv, [&](int d) { tau[d] = dot(tr.S[d], tr.f[t.dof_body[d]]); });
 }
 // no adjoint: a part of inverse_dynamics_adj, one body's acceleration: undo slide x turn, S qdd, v_parent x v_b.   A = a_bar summed over the subtree
 template <class T> CS_FN void body_acceleration_adj(const Tree& t, const Trace<T>& tr, const T* v, const T* qdd, int b,

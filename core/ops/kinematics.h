@@ -3,13 +3,13 @@
 //   X_pb = T(joint_pos) R(joint_quat) T(anchor) X_joint(q) T(-anchor)
 // saves: quat, R, p, origin, S.   smooth everywhere
 #pragma once
-#include "../data/trace.h"
 #include "joint/ball.h"
 #include "joint/fixed.h"
 #include "joint/free.h"
 #include "joint/planar.h"
 #include "joint/prismatic.h"
 #include "joint/revolute.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
@@ -37,7 +37,7 @@ template <class T> CS_FN JointArgs<T> joint_args(const Tree& t, const Params<T>&
 }
 
 template <class T> CS_OP void kinematics(const Tree& t, const Params<T>& th, const Trace<T>& tr) {
-  for (int b = 0; b < t.nb; b++) {
+  outwards(t, [&](int b) {
     bool root = t.parent[b] < 0;
     if (root) tr.origin[b] = zero3<T>();
     JointFrame<T> pre = joint_frame(t, th, tr, b);
@@ -66,7 +66,7 @@ template <class T> CS_OP void kinematics(const Tree& t, const Params<T>& th, con
       case kFree: free_subspace(R, p, S); break;
       default: planar_subspace(pre, j, R, p, S); break;
     }
-  }
+  });
 }
 // adjoint, from the leaves inwards: S_bar -> X of the body -> q, axis, anchor, joint frame -> X of the parent
 // Displacing a root moves its origin too; both count from the same instant's origin, so the sum over the tree is right.

@@ -61,9 +61,9 @@ template <class T> CS_FN void held_inverse(const Rows<T>& rw) {
     int row = at.row(team_rank() + r * kTeam);
     D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
   }
-  load_held(K, held_matrix(rw, kHeldA), kPivots * at.chunks);
+  load_held(K, held_matrix(rw, kHeldA), at.chunks, kPivots * at.chunks);
   invert_held(K, D, at.chunks, held_near(rw));
-  store_held(K, held_matrix(rw, kHeldG), kPivots * at.chunks);
+  store_held(K, held_matrix(rw, kHeldG), at.chunks);
 }
 
 // no adjoint: see above.   from p [rows]; lambda is where they end
@@ -75,7 +75,7 @@ template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, c
   bool mine = team_rank() < at.chunks;
   team_wait();
   if (team_rank() < kMostChunks) of_contacts[team_rank()] = {{T(0), T(0), T(0)}};
-  load_held(G, held_matrix(rw, kHeldG), kPivots * at.chunks);
+  load_held(G, held_matrix(rw, kHeldG), at.chunks, kPivots * at.chunks);
   CS_SHORT (int k = 0; k < passes; k++) {
     Pivots<T> to = project_chunk(o, own);
     if (mine) (own.contact ? of_contacts : q)[team_rank()] = to;

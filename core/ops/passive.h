@@ -11,20 +11,20 @@ CS_BEGIN
 template <class T> CS_FN Quat<T> load_quat(const T* q) { return {q[0], q[1], q[2], q[3]}; }
 
 template <class T> CS_OP void passive(const Tree& t, const Params<T>& th, const T* D, const T* q, const T* rate, T* tau) {
-  for (int d = 0; d < t.nv; d++) tau[d] = fma(D[d], rate[d], tau[d]);
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nv, [&](int d) { tau[d] = fma(D[d], rate[d], tau[d]); });
+  share(t.nb, [&](int b) {
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);
     T k = th.stiffness[b];
     for (int i = 0; i < n; i++) tau[d + i] = fma(k, q[a + i] - th.rest[a + i], tau[d + i]);
     // most turning joints have no spring; a lane without one keeps its tau to the last bit, whatever its lane-mates have
     auto slack = k == T(0);
-    if (!joint_turns(t.joint[b]) || all(slack)) continue;
+    if (!joint_turns(t.joint[b]) || all(slack)) return;
     Vec3<T> phi = quat_log(mul(conj(load_quat(th.rest + a + n)), load_quat(q + a + n)));
     T* f = tau + d + n;
     f[0] = select(slack, f[0], fma(k, phi.x, f[0]));
     f[1] = select(slack, f[1], fma(k, phi.y, f[1]));
     f[2] = select(slack, f[2], fma(k, phi.z, f[2]));
-  }
+  });
 }
 // no adjoint: a part of passive_adj, a turned spring: undo phi, then e = rest^-1 q, whose tangent is d_theta_q - R(e)^T d_theta_rest
 template <class T> CS_FN void passive_turn_adj(const Params<T>& th, const T* q, int a, T k, const T* tau_bar,

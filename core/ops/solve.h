@@ -7,10 +7,11 @@
 #pragma once
 #include "../math/array.h"
 #include "inertia.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
-// no adjoint: as factor_sparse.   by a team: first each thread has a dof, then, dof by dof, one of its ancestors
+// no adjoint: as factor_sparse.   by a team: first each thread has a dof
 template <class T> CS_FN void factor_sparse_together(const Tree& t, const Params<T>& th, const Trace<T>& tr, T h) {
   share(t.nv, [&](int d) {
     Force<T> F = mul(tr.Ic[t.dof_body[d]], tr.S[d]);
@@ -20,15 +21,10 @@ template <class T> CS_FN void factor_sparse_together(const Tree& t, const Params
     CS_SHORT (int k = 0; k < depth; k++) Ld[k] = dot(tr.S[row[k]], F);
     Ld[depth] = dot(tr.S[d], F) + fma(h, tr.D[d], th.armature[d]);
   });
-  CS_SHORT (int d = t.nv - 1; d >= 0; d--) {
-    const int* row = t.row_dof + t.row_adr[d];
-    T *Ld = tr.L + t.row_adr[d], D_inv = tr.D_inv[d] = T(1) / Ld[t.dof_depth[d]];
-    share(t.dof_depth[d], [&](int k) {
-      T a = Ld[k] * D_inv, *Li = tr.L + t.row_adr[row[k]];
-      CS_SHORT (int m = 0; m <= k; m++) Li[m] = fnma(a, Ld[m], Li[m]);
-    });
-    share(t.dof_depth[d], [&](int k) { Ld[k] *= D_inv; });
-  }
+  if constexpr (kHoldsRows)
+    eliminate_held(t, tr);
+  else
+    eliminate_shared(t, tr);
 }
 
 // no adjoint: solve_adj differentiates H x = r as an equation
@@ -83,6 +79,7 @@ template <class T> CS_OP void factor(const Tree& t, const Params<T>& th, const T
 // no adjoint: solve_adj below serves both forms.   x = H^-1 x in place:  L^T y = x, column by column from the leaves, then
 // L x = D^-1 y, row by row. Each sum stays in a register: updating x dof by dof took twice as long in packs
 template <class T> CS_OP void solve_sparse(const Tree& t, const Trace<T>& tr, T* x) {
+  if constexpr (kBits > 0) return solve_held(t, tr, x);
   CS_FOR (int i = t.nv - 1; i >= 0; i--) {
     int n = t.dof_depth[i];
     T y = x[i];

@@ -1,17 +1,17 @@
 // velocity: v -> spatial velocity of every body.   v_b = v_parent + sum_d S_d v_d
 // saves: tr.v.   linear in v
 #pragma once
-#include "../data/trace.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
 template <class T> CS_OP void velocity(const Tree& t, const Trace<T>& tr, const T* v) {
-  for (int b = 0; b < t.nb; b++) {
+  outwards(t, [&](int b) {
     int P = t.parent[b], n = joint_nv(t.joint[b]);
     Motion<T> m = P >= 0 ? tr.v[P] : zero_motion<T>();
     for (int d = t.v_adr[b]; d < t.v_adr[b] + n; d++) m = fma(v[d], tr.S[d], m);
     tr.v[b] = m;
-  }
+  });
 }
 // adjoint: what a body's velocity is worth is worth as much to its parent
 template <class T> CS_OP void velocity_adj(const Tree& t, const Trace<T>& tr, const T* v, const Bars<T>& bar, T* v_bar) {

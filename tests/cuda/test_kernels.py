@@ -6,6 +6,7 @@ What only a GPU can show is in test_gpu.py. Here a kernel is what NVRTC would be
 from __future__ import annotations
 
 import ctypes
+import itertools
 import shutil
 import subprocess
 from pathlib import Path
@@ -115,8 +116,13 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
             torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-10, atol=1e-10 * float(np.abs(y).max()))
 
 
-@pytest.mark.parametrize("name", ["loop", *(pytest.param(x, marks=pytest.mark.slow) for x in ("ant", "humanoid", "turning"))])
-@pytest.mark.parametrize("team", [1, 4])
+# by one thread, by few, and by so many that each has a number of every row of the factor, and of two dofs
+IN_PARTS = [(name, team) for name in ("loop", "ant", "humanoid", "turning") for team in (1, 4)] + [("humanoid", 16)]
+
+
+@pytest.mark.parametrize(
+    ("name", "team"), [pytest.param(*case, marks=() if case[0] == "loop" else pytest.mark.slow) for case in IN_PARTS]
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatch):
     """A kernel for each; two worlds at a time, two substeps, and one world that stops being finite."""
@@ -195,6 +201,16 @@ def test_linearisation(team, tmp_path):
     arrays = [None if x is None else x.numpy() for x in inputs]
     model.engine.tree.op(Op.LINEARIZE, COUNT, arrays, [x.numpy() for x in theirs], sim.options)
     assert all(torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_levels_hold_no_parent_of_each_other(name):
+    """Threads that take the bodies of a level at once find all parents done, and every body has its turn."""
+    tables = WORLDS[name].build().engine.tree.tables()
+    ends = itertools.pairwise(tables["level_adr"])
+    level = {body: k for k, (first, end) in enumerate(ends) for body in tables["level_body"][first:end]}
+    assert sorted(level) == list(range(len(tables["parent"])))
+    assert all(level[body] == (level[parent] + 1 if parent >= 0 else 0) for body, parent in enumerate(tables["parent"]))
 
 
 def test_rows_of_small_models_have_fixed_places():
