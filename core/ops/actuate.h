@@ -8,6 +8,7 @@
 // goes into tau. Actuators of these three kinds with force limits, servos, and all that drive a tie are rows instead (ops/joint_rows.h).
 // kinks: at the limits of control and force; there the derivative is that of the inside
 #pragma once
+#include "../base/team.h"
 #include "../data/trace.h"
 
 CS_BEGIN

@@ -3,6 +3,7 @@
 //   tau_d += D_d rate_d + stiffness (q - rest)_d;   for turns (q - rest) = log(rest^-1 q), in body axes
 // rate is v, or v+ where damping is implicit.   kink: a spring turned by half a turn (quat_log)
 #pragma once
+#include "../base/team.h"
 #include "../data/trace.h"
 
 CS_BEGIN

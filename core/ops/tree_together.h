@@ -5,6 +5,7 @@
 // Every number is the result of the same operations in the same order as in ops/solve.h.
 // no adjoint in this file: each loop is a part of an op, which knows its own
 #pragma once
+#include "../base/team.h"
 #include "../data/trace.h"
 
 CS_BEGIN
