@@ -1,6 +1,7 @@
 // islands: the blocks of a step, where their numbers lie, and which of them hang together (data/rows.h).
 // no adjoint in this file: integers
 #pragma once
+#include "../base/team.h"
 #include "columns.h"
 
 CS_BEGIN

@@ -91,6 +91,7 @@
 #include "../../core/ops/slots.h"
 #include "../../core/ops/solve.h"
 #include "../../core/ops/ties.h"
+#include "../../core/ops/tree_together.h"
 #include "../../core/ops/turn_rows.h"
 #include "../../core/ops/velocity.h"
 #include "../../core/query.h"
