@@ -186,7 +186,7 @@ CS_FN void put_in_order(const Order& order, long at, int k, bool first) {
   order.worlds[first ? place : order.n - 1 - place] = k;
 }
 // no adjoint: a choice.   did this world take longer than most? A Newton step takes as long as some twenty passes
-template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(120); }
+template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(100); }
 
 // no adjoint: of rollouts without one.   the part CS_PART of substep `at` of the whole rollout, of world w, the k-th of those that are in `order`
 template <class T, class E>

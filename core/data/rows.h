@@ -21,7 +21,7 @@ constexpr int kRound = 5;  // sweeps between two attempts to polish
 // Robots that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
 // A round that alternates: what it counts for in sweeps, and its passes
-constexpr int kAlternateRound = 3, kPasses = 70;
+constexpr int kAlternateRound = 3, kPasses = 50;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {

@@ -8,8 +8,8 @@
 
 CS_BEGIN
 
-// d: the smaller, the more a pass trusts A. Measured on a humanoid that lies: from 0.04, o = 1 and 30 passes to this, 1.6 and 70 the Newton steps after them became
-// 0.4 times as many
+// d: the smaller, the more a pass trusts A. Measured on a humanoid that lies, in float32: 30, 50 and 70 passes (kPasses) leave 3.1, 2.2 and 1.8 Newton steps, and a step takes
+// 34, 33 and 36 us of a processor
 constexpr double kStiff = 0.06;
 // no adjoint: a choice.   o, from 0 to 2, how far a pass goes: far at first; but where cones are not convex together, passes that go far can go round in circles,
 // and short ones mostly do not. Of the steps of a laikago on its hulls 0.4% stayed unsolved with 1.1 in all later rounds, with these 0.01%

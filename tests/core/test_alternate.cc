@@ -59,11 +59,25 @@ static bool check_solution(const World& w, double cone) {
   return true;
 }
 
+// Newton steps that lead away from the solution are taken back, which few worlds need; what stays unsolved is moved into its cones, which can change its residual
+// a little
+static void check_taken_back(const Parts& parts, Random& rng) {
+  for (int trial = 0; trial < 1200; trial++) {
+    World w = random_scene(parts, trial % 2, rng);
+    Params<double> th = w.theta();
+    for (int i = 0; i < w.t.ns && trial % 3 < 2; i++) th.friction[i] = trial % 3 ? 4 : 1.5;
+    auto residual = [&](int polish) { return Run(w, alternating(exact(3, polish, 0))).s.rw.status->residual; };
+    double passed = residual(0);
+    CHECK(residual(3) <= std::max(1.1 * passed, 1e-10));
+  }
+}
+
 int main() {
   Random rng(31);
   check_inverse(rng);
   const double cones[] = {0, 4.5, 3, 8};
   Parts parts;
+  check_taken_back(parts, rng);
   std::map<std::string, int> seen;
   int same = 0, open = 0, once = 0, more = 0, solved = 0, swept = 0, trials = 240;
   for (int trial = 0; trial < trials; trial++) {
@@ -82,9 +96,6 @@ int main() {
     check_passes("exact, passes and Newton steps", w, newton, kNewton, rng);
     check_passes("exact, a Newton step", w, one, kNewton, rng);
     check_passes("exact, two rounds", w, two, kNewton, rng);
-    // Newton steps that lead away from the solution are taken back
-    double passed = Run(w, few).s.rw.status->residual, polished = Run(w, newton).s.rw.status->residual;
-    CHECK(polished <= std::max(passed, few.tolerance));
     open += Run(w, one).s.rw.status->residual > few.tolerance;
     int n = rounds(Run(w, two));
     once += n == 1, more += n == 2;
