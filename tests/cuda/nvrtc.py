@@ -7,6 +7,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from costate._native.cuda.compiler import Job
+
 PACKAGE = "nvidia-cuda-nvrtc"
 
 
@@ -80,3 +82,15 @@ def getProgramLog(program: ctypes.c_void_p) -> str:
 def destroyProgram(program: ctypes.c_void_p) -> None:
     """Its memory is free."""
     _call("nvrtcDestroyProgram", ctypes.byref(program))
+
+
+def compiled_ptx(job: Job) -> str:
+    """The code that machine code is made of, for any processor of job's generation."""
+    program = createProgram(job.entry, "cuda.cu", [job.model.encode()], [job.name.encode()])
+    try:
+        compileProgram(program, [*job.options, f"-I{job.folder}", f"-I{job.folder}/drivers"])
+        return _bytes("PTX", program).rstrip(b"\0").decode()
+    except NVRTCError as error:
+        raise NVRTCError(getProgramLog(program)) from error
+    finally:
+        destroyProgram(program)
