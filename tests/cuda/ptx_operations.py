@@ -63,7 +63,8 @@ class Operands:
             name = self.register(x)
             return f"as_{t}({name})" if t[0] == "f" else name if t == "pred" else f"(({C[t]}){name})"
         if x[:2] in ("0f", "0d"):
-            return f"as_{t}(0x{x[2:]}ull)"
+            number = f"0x{x[2:]}ull"
+            return f"as_{t}({number})" if t[0] == "f" else f"(({C[t]}){number})"  # stored as it is, say
         if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)U?", x):
             return f"(({C[t]}){x.rstrip('U')}{'ll' * (bits(t) == 64)})"
         return f"((uint64_t){self.symbol(x)})"
