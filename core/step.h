@@ -39,14 +39,13 @@ template <class T> CS_OP void motion_adj(const Tree& t, const Params<T>& th, con
   T *u = bar.u, *w = tr.tau, *a = tr.acc;
   // the forward's a and f, now with the joints' accelerations
   inverse_dynamics(t, th, tr, in.v, a, in.external, w);
-  for (int d = 0; d < t.nv; d++) {
+  share(t.nv, [&](int d) {
     w[d] = -u[d];
     if (th_bar.armature) th_bar.armature[d] = fma(a[d], w[d], th_bar.armature[d]);
     // D (v + h a), its part D h a
-    T wa = w[d] * a[d];
-    bar.D[d] = fma(in.h, wa, bar.D[d]);
-    in_bar.h = fma(tr.D[d], wa, in_bar.h);
-  }
+    bar.D[d] = fma(in.h, w[d] * a[d], bar.D[d]);
+  });
+  for (int d = 0; d < t.nv; d++) in_bar.h = fma(tr.D[d], w[d] * a[d], in_bar.h);
   CS_ALIGN();
   passive_adj(t, th, tr.D, tr.q, in.v, w, th_bar, bar.D, bar.q, in_bar.v);
   inverse_dynamics_adj(t, th, tr, in.v, a, in.external, w, bar, th_bar, in_bar.v, static_cast<T*>(nullptr), in_bar.external);
@@ -125,20 +124,17 @@ template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const
   if (constrained(t)) {
     constrain_adj(t, th, tr, rw, row_inputs(in), o, v_next, v_next_bar, rb, bar, th_bar, in_bar);
     // from here on a is the acceleration with contact
-    for (int d = 0; d < t.nv; d++) u[d] = rb.u[d], tr.acc[d] += rw.dv[d] / in.h, rw.dv[d] = T(0);
+    share(t.nv, [&](int d) { u[d] = rb.u[d], tr.acc[d] += rw.dv[d] / in.h, rw.dv[d] = T(0); });
   } else {
-    for (int d = 0; d < t.nv; d++) u[d] = v_next_bar[d];
+    share(t.nv, [&](int d) { u[d] = v_next_bar[d]; });
     solve_adj(t, tr, u);
   }
-  for (int d = 0; d < t.nv; d++) {
-    in_bar.v[d] += v_next_bar[d];
-    in_bar.h = fma(tr.acc[d], v_next_bar[d], in_bar.h);
-    u[d] = in.h * u[d];
-  }
+  share(t.nv, [&](int d) { in_bar.v[d] += v_next_bar[d], u[d] = in.h * u[d]; });
+  for (int d = 0; d < t.nv; d++) in_bar.h = fma(tr.acc[d], v_next_bar[d], in_bar.h);
   CS_ALIGN();
   motion_adj(t, th, tr, in, bar, th_bar, in_bar);
   actuate_adj(t, th, tr.q, in.u, in.h, bar.u, bar.D, th_bar, bar.q, in_bar.u, in_bar.h);
-  for (int d = 0; d < t.nv; d++) in_bar.q[d] += bar.q[d];
+  share(t.nv, [&](int d) { in_bar.q[d] += bar.q[d]; });
   if (!in.split) in_bar.h += in_bar.full, in_bar.full = T(0);
 }
 

@@ -3,7 +3,7 @@
 // All of them run all of the code on the same numbers, instruction by instruction at the same time, and write the same to the same places: branches depend
 // on numbers that all have, so no hardware runs some of them ahead. But loops whose turns do not depend on each other they share, and wait for each other
 // before and after: what one thread writes no other may read or write in between.
-//   share(n, f)          f(0), .. f(n - 1), in any order; what they write all may read afterwards
+//   share(n, f)          f(0), .. f(n - 1), in any order; what they write all may read afterwards; share_rows: of rows or blocks
 //   of_rank(x, k)        the k-th thread's x, to all; beyond the last one the first is next
 //   largest(x)           of all threads' x, none of them NaN
 //   anyone(x)            whether any thread's x is true
@@ -77,6 +77,11 @@ template <class F> CS_FN void share(int n, const F& f) {
     CS_SHORT (int k = team_rank(); k < n; k += kTeam) f(k);
     team_wait();
   }
+}
+// the same of rows or blocks: elsewhere all turns are unrolled where these have fixed places
+template <class F> CS_FN void share_rows(int n, const F& f) {
+  if constexpr (kTeam > 1) return share(n, f);
+  CS_FOR (int k = 0; k < n; k++) f(k);
 }
 
 CS_END

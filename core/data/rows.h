@@ -322,14 +322,14 @@ template <class T> CS_FN RowBars<T> row_bars_map(const Tree& t, const Options& o
 // no adjoint: memory.   of what blocks scatter into
 template <class T> CS_FN void row_bars_clear(const Tree& t, const Rows<T>& rw, const RowBars<T>& rb) {
   Vec3<T> o = zero3<T>();
-  for (int s = 0; s < t.ns; s++) rb.shape[s] = zero_force<T>();
-  for (int f = 0; f < 2 * t.n_tie; f++) rb.eq.frame[f] = zero_force<T>();
-  for (int i = 0; i < t.n_limit; i++) rb.distance[i] = T(0), rb.limit_J[i] = o;
-  for (int k = 0; k < rw.count[6]; k++) {
-    if (!rw.used[k]) continue;
+  share(t.ns, [&](int s) { rb.shape[s] = zero_force<T>(); });
+  share(2 * t.n_tie, [&](int f) { rb.eq.frame[f] = zero_force<T>(); });
+  share(t.n_limit, [&](int i) { rb.distance[i] = T(0), rb.limit_J[i] = o; });
+  share(rw.count[6], [&](int k) {
+    if (!rw.used[k]) return;
     rb.gap[k] = rb.mu[k] = rb.e[k] = rb.soft[k] = rb.lightness[k] = T(0), rb.frame[k] = {o, o, o}, rb.point[k] = o;
     if (t.turns) rb.torsion[k] = rb.rolling[k] = rb.turn_lightness[k] = T(0);
-  }
+  });
 }
 
 // no adjoint: row_scatter is its transpose.   the lanes' own entries of an array; lanes without one get some other's

@@ -8,6 +8,7 @@
 #include <cstddef>
 #endif
 
+#include "../base/team.h"
 #include "../math/spatial.h"
 #include "params.h"
 
@@ -101,11 +102,11 @@ template <class T> CS_FN Bars<T> bars_map(const Tree& t, Arena<T>& m) {
 
 // no adjoint: memory
 template <class T> CS_FN void bars_clear(const Tree& t, const Bars<T>& bar) {
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nb, [&](int b) {
     bar.X[b] = bar.v[b] = bar.a[b] = zero_force<T>();
     bar.I[b] = {T(0), zero3<T>(), {T(0), T(0), T(0), T(0), T(0), T(0)}};
-  }
-  for (int d = 0; d < t.nv; d++) bar.S[d] = zero_force<T>(), bar.q[d] = bar.D[d] = T(0);
+  });
+  share(t.nv, [&](int d) { bar.S[d] = zero_force<T>(), bar.q[d] = bar.D[d] = T(0); });
 }
 
 CS_END

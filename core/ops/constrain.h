@@ -213,14 +213,21 @@ template <class T> CS_OP void impacts_adj(const Tree& t, const Trace<T>& tr, con
 // no adjoint: a part of constrain_adj.   J_bar = lambda u^T - w v+^T - (w dtarget/dJv) v^T;   h_bar -= u . J^T lambda / h
 template <class T> CS_OP void J_bars(const Tree& t, const Rows<T>& rw, const RowInputs<T>& in, const T* v_next,
                                      const RowBars<T>& rb, const InputBars<T>& in_bar) {
-  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+  // row j of block i knows v: it is that of a normal, or an impact; and how much
+  auto knows_v = [&](int i, int j) { return in.split || (j == 0 && rw.kind[i] == kContactRows); };
+  auto weight = [&](int i, int j) {
+    return rb.w[rw.first_row[i] + j] * (j == 0 && rw.kind[i] == kContactRows ? rw.t_v[i] : rw.impact[i]);
+  };
+  auto to_v = [&](const Span& s, int j, int k, T w) {
+    in_bar.v[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], in_bar.v[s.col[k]]);
+  };
+  T* Jl_u = rb.mu_else;
+  share_rows(rw.count[0], [&](int i) {
     Span s = span(rw, i);
-    T Jl_u = T(0);
+    T sum = T(0);
     CS_FOR (int j = 0; j < s.n; j++) {
       const T* J = rw.J + s.J + j * s.m;
-      T *J_bar = rb.J + s.J + j * s.m, w = rb.w[s.r + j], lam = rw.lam[s.r + j];
-      bool normal = rw.kind[i] == kContactRows && j == 0;
-      T wv = normal ? w * rw.t_v[i] : in.split ? w * rw.impact[i] : T(0), Ju = T(0);
+      T *J_bar = rb.J + s.J + j * s.m, w = rb.w[s.r + j], lam = rw.lam[s.r + j], wv = weight(i, j), Ju = T(0);
       CS_FOR (int k = 0; k < s.m; k++) {
         int d = s.col[k];
         // large models have a part of J_bar from their sweeps already
@@ -230,13 +237,21 @@ template <class T> CS_OP void J_bars(const Tree& t, const Rows<T>& rw, const Row
       // an impact has y = J (jump + v): its rows know the jump alone
       CS_FOR (int k = 0; k < s.m && in.split; k++)
         J_bar[k] += fma(lam, rb.u_jump[s.col[k]], w * rw.impact[i] * (v_next[s.col[k]] - rb.jump[s.col[k]]));
-      CS_FOR (int k = 0; k < s.m && (normal || in.split); k++) {
+      CS_FOR (int k = 0; k < s.m && knows_v(i, j); k++) {
         J_bar[k] = fnma(wv, in.v[s.col[k]], J_bar[k]);
-        in_bar.v[s.col[k]] = fnma(wv, J[k], in_bar.v[s.col[k]]);
+        if constexpr (kTeam == 1) to_v(s, j, k, wv);
       }
-      Jl_u = fma(lam, Ju, Jl_u);
+      sum = fma(lam, Ju, sum);
     }
-    add_to_tree(t, rw, i, -Jl_u / in.h, rb.h);
+    Jl_u[i] = sum;
+  });
+  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+    if constexpr (kTeam > 1) {
+      Span s = span(rw, i);
+      for (int j = 0; j < s.n; j++)
+        if (knows_v(i, j)) share(s.m, [&](int k) { to_v(s, j, k, weight(i, j)); });
+    }
+    add_to_tree(t, rw, i, -Jl_u[i] / in.h, rb.h);
   }
 }
 
@@ -247,15 +262,15 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
                                             const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
                                             InputBars<T>& in_bar) {
   const EqualityBars<T>& eb = rb.eq;
-  CS_FOR (int d = 0; d < t.nv; d++) rb.g[d] = v_bar[d];
+  share_rows(t.nv, [&](int d) { rb.g[d] = v_bar[d]; });
   if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
-  CS_FOR (int i = 0; i < rw.count[0]; i++) {
+  share_rows(rw.count[0], [&](int i) {
     Span s = span(rw, i);
     CS_FOR (int j = 0; j < s.n; j++) {
       rb.lam[s.r + j] = row_dot(s, rw.J + s.J + j * s.m, rb.g);
       if (rw.kind[i] == kContactRows) rb.lam[s.r + j] += dot((&rw.C[i].r0)[j], rb.impulse[i]);
     }
-  }
+  });
   bool dense = false;
   CS_ALIGN();
   if (rw.count[0]) {
@@ -264,14 +279,22 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
   }
   CS_ALIGN();
   // s and u
+  auto push = [&](const Span& s, int i, int j, int k) {
+    T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
+    v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+  };
   CS_FOR (int i = 0; i < rw.count[0]; i++) {
     Span s = span(rw, i);
-    CS_FOR (int j = 0; j < s.n; j++) {
-      T w = in.split ? rb.w[s.r + j] * (T(1) - rw.impact[i]) : rb.w[s.r + j];
-      CS_FOR (int k = 0; k < s.m; k++) v_bar[s.col[k]] = fnma(w, rw.J[s.J + j * s.m + k], v_bar[s.col[k]]);
+    if constexpr (kTeam > 1) {
+      share(s.m, [&](int k) {
+        for (int j = 0; j < s.n; j++) push(s, i, j, k);
+      });
+    } else {
+      CS_FOR (int j = 0; j < s.n; j++)
+        CS_FOR (int k = 0; k < s.m; k++) push(s, i, j, k);
     }
   }
-  CS_FOR (int d = 0; d < t.nv; d++) rb.u[d] = v_bar[d];
+  share_rows(t.nv, [&](int d) { rb.u[d] = v_bar[d]; });
   constrained_solve(t, tr, rw, rb.u, eb.w);
   CS_FOR (int i = 0; i < t.n_item; i++) {
     Item it = item_at(t, i);
@@ -280,7 +303,7 @@ template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, 
         v_bar[it.list[k]] = fnma(eb.w[it.row + r], rw.eq.J[it.J + r * it.m + k], v_bar[it.list[k]]);
   }
   if (!rw.count[0] && !t.ne) return;
-  CS_FOR (int b = 0; b < t.nb; b++) rb.h[b] = rb.full[b] = T(0);
+  share_rows(t.nb, [&](int b) { rb.h[b] = rb.full[b] = T(0); });
   CS_IF(Options, o, impacts) {
     if (in.split) impacts_adj(t, tr, rw, in, v_next, rb, bar, th_bar);
   }

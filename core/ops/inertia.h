@@ -41,7 +41,7 @@ CS_FN void inertia_params_adj(const Params<T>& th, const Trace<T>& tr, int b, co
 // dI = [w] I - I [w] + 2 (h.v) 1 - h v^T - v h^T
 template <class T>
 CS_OP void inertia_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Bars<T>& bar, const Params<T>& th_bar) {
-  for (int b = 0; b < t.nb; b++) {
+  share(t.nb, [&](int b) {
     const Inertia<T>&I = tr.I[b], &I_bar = bar.I[b];
     Sym3<T> G = I_bar.I;
     G.xy = T(0.5) * G.xy, G.xz = T(0.5) * G.xz, G.yz = T(0.5) * G.yz;
@@ -53,7 +53,7 @@ CS_OP void inertia_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, c
     bar.X[b].n += cross(I.h, I_bar.h) + axial + axial;
     bar.X[b].f += fma(I.m, I_bar.h, k + k);
     if (th_bar.mass) inertia_params_adj(th, tr, b, I_bar, th_bar);
-  }
+  });
 }
 
 // composite: Ic_b = I_b + sum over children

@@ -61,7 +61,7 @@ template <class T> CS_OP void inverse_dynamics(const Tree& t, const Params<T>& t
   inwards(t, tr.f);
   share(t.nv, [&](int d) { tau[d] = dot(tr.S[d], tr.f[t.dof_body[d]]); });
 }
-// no adjoint: a part of inverse_dynamics_adj, one body's acceleration: undo slide x turn, S qdd, v_parent x v_b.   A = a_bar summed over the subtree
+// no adjoint: a part of inverse_dynamics_adj, one body's acceleration: undo slide x turn, S qdd, and v_parent x v_b for its own part.   A = a_bar summed over the subtree
 template <class T> CS_FN void body_acceleration_adj(const Tree& t, const Trace<T>& tr, const T* v, const T* qdd, int b,
                                                     Force<T> A, const Bars<T>& bar, T* v_bar, T* qdd_bar) {
   int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]), k = joint_parent_fixed(t.joint[b]);
@@ -79,24 +79,24 @@ template <class T> CS_FN void body_acceleration_adj(const Tree& t, const Trace<T
     if (qdd) bar.S[d] = fma(qdd[d], A, bar.S[d]);
     if (qdd_bar) qdd_bar[d] += dot(tr.S[d], A);
   }
-  if (P >= 0) {
-    bar.v[P] += cross(tr.v[b], A);
-    bar.v[b] -= cross(tr.v[P], A);
-  }
+  if (P >= 0) bar.v[b] -= cross(tr.v[P], A);
 }
 // adjoint: outwards f_bar_b = sum of S tau_bar over b and its ancestors, and what each body's own force is worth;
 // inwards the accelerations.   Leaves bar.v, bar.I, bar.S, bar.X for velocity_adj, inertia_adj, kinematics_adj
 template <class T> CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v,
                                                    const T* qdd, const T* external, const T* tau_bar, const Bars<T>& bar,
                                                    const Params<T>& th_bar, T* v_bar, T* qdd_bar, T* external_bar) {
-  for (int b = 0; b < t.nb; b++) {
+  outwards(t, [&](int b) {
     int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
-    Motion<T> W = P >= 0 ? bar.f[P] : zero_motion<T>(), vb = tr.v[b];
+    Motion<T> W = P >= 0 ? bar.f[P] : zero_motion<T>();
     for (int d = d0; d < d0 + n; d++) {
       W = fma(tau_bar[d], tr.S[d], W);
       bar.S[d] = fma(tau_bar[d], tr.f[b], bar.S[d]);
     }
     bar.f[b] = W;
+  });
+  share(t.nb, [&](int b) {
+    Motion<T> W = bar.f[b], vb = tr.v[b];
     // W . (I a) + W . (v x* I v), the second as (W x v) . I v
     const Inertia<T>& I = tr.I[b];
     Motion<T> Wv = cross(W, vb);
@@ -106,16 +106,15 @@ template <class T> CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T
     inertia_form_adj(Wv, vb, bar.I[b]);
     if (external)
       external_force_adj(th, tr, external + 6 * b, b, T(-1) * W, bar, th_bar, external_bar ? external_bar + 6 * b : external_bar);
-  }
-  for (int b = t.nb - 1; b >= 0; b--) {
-    int P = t.parent[b];
-    Force<T> A = bar.a[b];
-    body_acceleration_adj(t, tr, v, qdd, b, A, bar, v_bar, qdd_bar);
-    if (P >= 0)
-      bar.a[P] += A;
-    else if (th_bar.gravity)
-      th_bar.gravity[0] -= A.f;
-  }
+  });
+  leaves_first(
+      t, [&](int b) { body_acceleration_adj(t, tr, v, qdd, b, bar.a[b], bar, v_bar, qdd_bar); },
+      [&](int c, int P) {
+        bar.v[P] += cross(tr.v[c], bar.a[c]);
+        bar.a[P] += bar.a[c];
+      });
+  for (int b = t.nb - 1; b >= 0 && th_bar.gravity; b--)
+    if (t.parent[b] < 0) th_bar.gravity[0] -= bar.a[b].f;
 }
 
 CS_END

@@ -19,12 +19,10 @@ template <class T> CS_FN JointFrame<T> joint_frame(const Tree& t, const Params<T
   if (P < 0) return {th.joint_quat[b], th.joint_pos[b] - tr.origin[b]};
   return {mul(tr.quat[P], th.joint_quat[b]), tr.p[P] + mul(tr.R[P], th.joint_pos[b])};
 }
-// adjoint: X_pre moves the frame; joint_pos shifts it, joint_quat turns it about its own origin
+// adjoint: X_pre moves the frame, and the parent as much; joint_pos shifts it, joint_quat turns it about its own origin
 template <class T> CS_FN void joint_frame_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, int b,
-                                              const JointFrame<T>& pre, Force<T> X_pre, const Bars<T>& bar,
-                                              const Params<T>& th_bar) {
+                                              const JointFrame<T>& pre, Force<T> X_pre, const Params<T>& th_bar) {
   int P = t.parent[b];
-  if (P >= 0) bar.X[P] += X_pre;
   if (!th_bar.joint_pos) return;
   th_bar.joint_pos[b] += P >= 0 ? tmul(tr.R[P], X_pre.f) : X_pre.f;
   Vec3<T> m = rotate(conj(pre.quat), X_pre.n - cross(pre.p, X_pre.f));
@@ -70,9 +68,10 @@ template <class T> CS_OP void kinematics(const Tree& t, const Params<T>& th, con
 }
 // adjoint, from the leaves inwards: S_bar -> X of the body -> q, axis, anchor, joint frame -> X of the parent
 // Displacing a root moves its origin too; both count from the same instant's origin, so the sum over the tree is right.
+// bar.a, which has been used by now, holds what bodies give their parents
 template <class T>
 CS_OP void kinematics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Bars<T>& bar, const Params<T>& th_bar) {
-  for (int b = t.nb - 1; b >= 0; b--) {
+  auto own = [&](int b) {
     JointFrame<T> pre = joint_frame(t, th, tr, b);
     JointArgs<T> j = joint_args(t, th, tr, b);
     JointBars<T> jb = {zero3<T>(), zero3<T>(), bar.q + t.v_adr[b]};
@@ -105,8 +104,12 @@ CS_OP void kinematics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr
         break;
     }
     if (th_bar.joint_axis) th_bar.joint_axis[b] += jb.axis, th_bar.joint_anchor[b] += jb.anchor;
-    joint_frame_adj(t, th, tr, b, pre, X_pre, bar, th_bar);
-  }
+    bar.a[b] = X_pre;
+    if constexpr (kTeam == 1) joint_frame_adj(t, th, tr, b, pre, X_pre, th_bar);
+  };
+  leaves_first(t, own, [&](int c, int P) { bar.X[P] += bar.a[c]; });
+  if constexpr (kTeam > 1)
+    share(t.nb, [&](int b) { joint_frame_adj(t, th, tr, b, joint_frame(t, th, tr, b), bar.a[b], th_bar); });
 }
 
 CS_END

@@ -41,7 +41,7 @@ template <class T> CS_OP void limits(const Tree& t, const Params<T>& th, const T
 // adjoint: q_bar is tangent.   d|phi| = axis . d_theta since the turn about the axis commutes
 template <class T>
 CS_OP void limits_adj(const Tree& t, const T* q, const Rows<T>& rw, const RowBars<T>& rb, const Params<T>& th_bar, T* q_bar) {
-  for (int i = 0; i < t.n_limit; i++) {
+  share(t.n_limit, [&](int i) {
     int b = t.limit_body[i], d = t.limit_dof[i];
     T g = rb.distance[i];
     if (t.joint[b] == kBall) {
@@ -52,14 +52,14 @@ CS_OP void limits_adj(const Tree& t, const T* q, const Rows<T>& rw, const RowBar
       m -= g * axis;
       q_bar[d] += m.x, q_bar[d + 1] += m.y, q_bar[d + 2] += m.z;
       if (th_bar.limit_upper) th_bar.limit_upper[i] += g;
-      continue;
+      return;
     }
     auto upper = rw.limit_J[i].x < T(0);
     q_bar[d] += select(upper, -g, g);
-    if (!th_bar.limit_upper) continue;
+    if (!th_bar.limit_upper) return;
     th_bar.limit_upper[i] += select(upper, g, T(0));
     th_bar.limit_lower[i] -= select(upper, T(0), g);
-  }
+  });
 }
 
 CS_END

@@ -44,11 +44,11 @@ template <class T> CS_FN void passive_turn_adj(const Params<T>& th, const T* q, 
 // adjoint: q_bar in tangent coordinates
 template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, const T* D, const T* q, const T* rate,
                                           const T* tau_bar, const Params<T>& th_bar, T* D_bar, T* q_bar, T* rate_bar) {
-  for (int d = 0; d < t.nv; d++) {
+  share(t.nv, [&](int d) {
     rate_bar[d] = fma(D[d], tau_bar[d], rate_bar[d]);
     D_bar[d] = fma(rate[d], tau_bar[d], D_bar[d]);
-  }
-  for (int b = 0; b < t.nb; b++) {
+  });
+  share(t.nb, [&](int b) {
     int d = t.v_adr[b], a = t.q_adr[b], n = joint_lin(t.joint[b]);
     T k = th.stiffness[b], k_bar = T(0);
     for (int i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ template <class T> CS_OP void passive_adj(const Tree& t, const Params<T>& th, co
     if (joint_turns(t.joint[b]) && (th_bar.stiffness || !all(k == T(0))))
       passive_turn_adj(th, q, a + n, k, tau_bar + d + n, th_bar, k_bar, q_bar + d + n);
     if (th_bar.stiffness) th_bar.stiffness[b] += k_bar;
-  }
+  });
 }
 
 CS_END

@@ -248,18 +248,18 @@ template <class T> CS_OP void natural_adj(const Rows<T>& rw, const Options& o, i
   island_rows(rw, s, first, last, r0, n);
   T *z = rb.z, zero = T(0);
   slope_solve_adj(rw, s, z + r0);
-  CS_FOR (int i = first; i < last; i++) {
-    int r = rw.first_row[i];
+  share_rows(last - first, [&](int k) {
+    int i = first + k, r = rw.first_row[i];
     Hold<T> at = row_hold(rw, i);
     rb.w[r] = at.free * rw.rho[r] * z[r];
     row_bounds_adj(rw, i, rw.lam, at.low * z[r], at.high * z[r], rb, static_cast<T*>(nullptr));
-    if (rw.kind[i] != kContactRows) continue;
+    if (rw.kind[i] != kContactRows) return;
     Slide<T> t = slide(rw, o, i);
     T z1 = z[r + 1], z2 = third(rw, z + r);
     rb.w[r + 1] = rw.rho[r + 1] * fma(t.c.Pxx, z1, t.c.Pxy * z2);
     if (rw.width == 3) rb.w[r + 2] = rw.rho[r + 1] * fma(t.c.Pxy, z1, t.c.Pyy * z2);
     rb.block_mu[i] = fma(max(rw.lam[r], zero), fma(t.c.cx, z1, t.c.cy * z2), rb.block_mu[i]);
-  }
+  });
 }
 
 CS_END

@@ -60,22 +60,39 @@ CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i
     J[2 * s.m + k] = j2, star.z = fma(j2, v_star, star.z);
   }
 }
-// adjoint: C_bar, x_bar and S_bar from J_bar
+// no adjoint: a part of contact_J_adj.   bars of column k of contact block i, and what they are worth to the velocity at its point per speed of the dof
+template <class T> struct ColumnBars {
+  T j0, j1, j2;
+  Vec3<T> x, jv_bar;
+};
+template <class T> CS_FN ColumnBars<T> column_bars(const Rows<T>& rw, const Span& s, int i, const T* J_bar, int k, T sign) {
+  const Mat3<T> C = rw.C[i];
+  ColumnBars<T> y = {J_bar[k], J_bar[s.m + k], rw.width == 3 ? J_bar[2 * s.m + k] : T(0), point_for(rw.x_a[i], rw.x_b[i], sign)};
+  y.jv_bar = sign * (y.j0 * C.r0 + y.j1 * C.r1 + y.j2 * C.r2);
+  return y;
+}
+// adjoint: C_bar, x_bar and S_bar from J_bar; teams have S_bar from contact_S_adj
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
                                             const Bars<T>& bar, Mat3<T>& C_bar, Vec3<T>& x_bar) {
   Span s = span(rw, i);
-  const Mat3<T> C = rw.C[i];
-  const Vec3<T> x_a = rw.x_a[i], x_b = rw.x_b[i];
-  block_signs(t, rw, i, rw.sigma);
+  if constexpr (kTeam == 1) block_signs(t, rw, i, rw.sigma);
   CS_FOR (int k = 0; k < s.m; k++) {
     int d = s.col[k];
-    T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0), sign = rw.sigma[k];
-    Vec3<T> x = point_for(x_a, x_b, sign);
-    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, x)), jv_bar = sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2);
-    C_bar.r0 = fma(j0, jv, C_bar.r0), C_bar.r1 = fma(j1, jv, C_bar.r1), C_bar.r2 = fma(j2, jv, C_bar.r2);
-    bar.S[d] += Force<T>{cross(x, jv_bar), jv_bar};
-    x_bar += cross(jv_bar, tr.S[d].w);
+    T sign = kTeam == 1 ? rw.sigma[k] : column_sign(t, rw, i, d);
+    ColumnBars<T> y = column_bars(rw, s, i, J_bar, k, sign);
+    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, y.x));
+    C_bar.r0 = fma(y.j0, jv, C_bar.r0), C_bar.r1 = fma(y.j1, jv, C_bar.r1), C_bar.r2 = fma(y.j2, jv, C_bar.r2);
+    if constexpr (kTeam == 1) bar.S[d] += Force<T>{cross(y.x, y.jv_bar), y.jv_bar};
+    x_bar += cross(y.jv_bar, tr.S[d].w);
   }
+}
+// no adjoint: a part of contact_J_adj.   S_bar, by threads that have a column each
+template <class T> CS_FN void contact_S_adj(const Tree& t, const Rows<T>& rw, int i, const T* J_bar, const Bars<T>& bar) {
+  Span s = span(rw, i);
+  share(s.m, [&](int k) {
+    ColumnBars<T> y = column_bars(rw, s, i, J_bar, k, column_sign(t, rw, i, s.col[k]));
+    bar.S[s.col[k]] += Force<T>{cross(y.x, y.jv_bar), y.jv_bar};
+  });
 }
 
 // no adjoint: a sum over a block's dofs.   J: one row
@@ -340,16 +357,27 @@ template <class T> CS_OP void rows(const Tree& t, const Params<T>& th, const Tra
       case kDryRow: return dry_rows(t, th, rw, in, o, i);
     }
   };
-  if constexpr (kTeam > 1) return share(rw.count[0], block);
-  CS_FOR (int i = 0; i < rw.count[0]; i++) block(i);
+  share_rows(rw.count[0], block);
 }
-// adjoint: bar.q and the bars of candidates and limits; J_bar, w, R_bar, lo_bar, hi_bar, block_mu are complete
+// adjoint: bar.q and the bars of candidates and limits; J_bar, w, R_bar, lo_bar, hi_bar, block_mu are complete.   Contacts by a thread of a team each, but for what
+// several of them add to, and other rows, which are few: in the order of blocks
 template <class T> CS_OP void rows_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                        const RowInputs<T>& in, const Options& o, const RowBars<T>& rb, const Bars<T>& bar,
                                        const Params<T>& th_bar, T* u_bar) {
+  T *lapse_h = rb.lo_else, *lapse_full = rb.hi_else;
+  if constexpr (kTeam > 1) {
+    share(rw.count[0], [&](int i) {
+      Lapse<T> lapse = {T(0), T(0)};
+      if (rw.kind[i] == kContactRows) contact_rows_adj(t, tr, rw, in, o, i, rb, bar, lapse);
+      lapse_h[i] = lapse.h, lapse_full[i] = lapse.full;
+    });
+  }
   CS_FOR (int i = 0; i < rw.count[0]; i++) {
     Lapse<T> lapse = {T(0), T(0)};
-    if (rw.kind[i] == kContactRows) {
+    if (kTeam > 1 && rw.kind[i] == kContactRows) {
+      contact_S_adj(t, rw, i, rb.J + rw.J_adr[i], bar);
+      lapse = {lapse_h[i], lapse_full[i]};
+    } else if (rw.kind[i] == kContactRows) {
       contact_rows_adj(t, tr, rw, in, o, i, rb, bar, lapse);
     } else if (rw.kind[i] == kLimitRow) {
       limit_row_adj(t, th, rw, o, i, rb, th_bar, lapse);

@@ -16,15 +16,21 @@ template <class T> CS_OP void shapes(const Tree& t, const Params<T>& th, const T
 // adjoint: a displacement of the body displaces the shape; shape_pos shifts it, shape_quat turns it about its own centre
 template <class T> CS_OP void shapes_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
                                          const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar) {
-  for (int s = 0; s < t.ns; s++) {
+  if constexpr (kTeam > 1) {
+    share(t.nb, [&](int b) {
+      CS_SHORT (int s = 0; s < t.ns; s++)
+        if (t.shape_body[s] == b) bar.X[b] += rb.shape[s];
+    });
+  }
+  share(t.ns, [&](int s) {
     int b = t.shape_body[s];
     Force<T> F = rb.shape[s];
-    if (b >= 0) bar.X[b] += F;
-    if (!th_bar.shape_pos) continue;
+    if (kTeam == 1 && b >= 0) bar.X[b] += F;
+    if (!th_bar.shape_pos) return;
     th_bar.shape_pos[s] += b < 0 ? F.f : tmul(tr.R[b], F.f);
     Vec3<T> m = tmul(rw.shape_R[s], F.n - cross(rw.shape_p[s], F.f));
     quat_normalise_adj(th.shape_quat[s], m, th_bar.shape_quat[s]);
-  }
+  });
 }
 
 // no adjoint: bars are rigid displacements, counted from origins that stay where they are

@@ -34,6 +34,18 @@ template <class T> CS_FN void block_signs(const Tree& t, const Rows<T>& rw, int 
   }
 }
 
+// no adjoint: an integer as a number.   the same of one column, that of dof d, in one lane
+template <class T> CS_FN T column_sign(const Tree& t, const Rows<T>& rw, int i, int d) {
+  int a, b;
+  block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
+  auto moves = [&](int body) {
+    int above = body < 0 ? -1 : t.last_dof[body];
+    while (above > d) above = t.dof_parent[above];
+    return above == d;
+  };
+  return T(moves(b) - moves(a));
+}
+
 // no adjoint: a part of contact_J and contact_J_adj.   a contact's point, a and b from the origins of both trees, for a dof with this sign
 template <class T> CS_FN Vec3<T> point_for(Vec3<T> a, Vec3<T> b, T sign) {
   auto of_a = sign < T(0);

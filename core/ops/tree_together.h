@@ -45,6 +45,26 @@ template <template <class> class X, class T> CS_FN void inwards(const Tree& t, X
   }
 }
 
+// no adjoint: see above.   from the leaves on: own(b) of every body, after child(c, b) of each of its children, the last one first
+template <class F, class G> CS_FN void leaves_first(const Tree& t, const F& own, const G& child) {
+  if constexpr (kTeam == 1) {
+    for (int b = t.nb - 1; b >= 0; b--) {
+      own(b);
+      if (t.parent[b] >= 0) child(b, t.parent[b]);
+    }
+  } else {
+    CS_SHORT (int k = t.levels - 1; k >= 0; k--) {
+      const int *body = t.level_body + t.level_adr[k], *next = t.level_body + t.level_adr[k + 1];
+      int n = k + 1 < t.levels ? t.level_adr[k + 2] - t.level_adr[k + 1] : 0;
+      share(t.level_adr[k + 1] - t.level_adr[k], [&](int i) {
+        CS_SHORT (int c = n - 1; c >= 0; c--)
+          if (t.parent[next[c]] == body[i]) child(next[c], body[i]);
+        own(body[i]);
+      });
+    }
+  }
+}
+
 // no adjoint: integers.   is dof a above dof d?
 CS_FN bool is_above(const Tree& t, int a, int d) {
   return t.dof_depth[a] < t.dof_depth[d] && t.row_dof[t.row_adr[d] + t.dof_depth[a]] == a;

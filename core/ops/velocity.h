@@ -15,14 +15,16 @@ template <class T> CS_OP void velocity(const Tree& t, const Trace<T>& tr, const 
 }
 // adjoint: what a body's velocity is worth is worth as much to its parent
 template <class T> CS_OP void velocity_adj(const Tree& t, const Trace<T>& tr, const T* v, const Bars<T>& bar, T* v_bar) {
-  for (int b = t.nb - 1; b >= 0; b--) {
-    int P = t.parent[b], n = joint_nv(t.joint[b]);
-    for (int d = t.v_adr[b]; d < t.v_adr[b] + n; d++) {
-      v_bar[d] += dot(tr.S[d], bar.v[b]);
-      bar.S[d] = fma(v[d], bar.v[b], bar.S[d]);
-    }
-    if (P >= 0) bar.v[P] += bar.v[b];
-  }
+  leaves_first(
+      t,
+      [&](int b) {
+        int n = joint_nv(t.joint[b]);
+        for (int d = t.v_adr[b]; d < t.v_adr[b] + n; d++) {
+          v_bar[d] += dot(tr.S[d], bar.v[b]);
+          bar.S[d] = fma(v[d], bar.v[b], bar.S[d]);
+        }
+      },
+      [&](int c, int P) { bar.v[P] += bar.v[c]; });
 }
 
 CS_END
