@@ -67,9 +67,8 @@ template <class T> struct ColumnBars {
 };
 template <class T> CS_FN ColumnBars<T> column_bars(const Rows<T>& rw, const Span& s, int i, const T* J_bar, int k, T sign) {
   const Mat3<T> C = rw.C[i];
-  ColumnBars<T> y = {J_bar[k], J_bar[s.m + k], rw.width == 3 ? J_bar[2 * s.m + k] : T(0), point_for(rw.x_a[i], rw.x_b[i], sign)};
-  y.jv_bar = sign * (y.j0 * C.r0 + y.j1 * C.r1 + y.j2 * C.r2);
-  return y;
+  T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0);
+  return {j0, j1, j2, point_for(rw.x_a[i], rw.x_b[i], sign), sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2)};
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar; teams have S_bar from contact_S_adj
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
