@@ -8,11 +8,15 @@
 //   CS_CALL_SIZE  bytes of the call's struct as Python fills it
 //   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
 //   CS_THREADS    of a block at most;   CS_BLOCKS  those that a multiprocessor is to have room for
-//   CS_PART       if defined: this part of a step of a rollout (rollout_kernel.h), of worlds from `first` to before `end`, substep `at`; `order`: how many worlds, and those
+//   CS_PART       if defined: this part of a step of a rollout (part_kernel.h), of worlds from `first` to before `end`, substep `at`; `order`: how many worlds, and those
 //   CS_HOLDS      if defined: this part is the solver, which has registers and shared memory for itself
 // A block is CS_TEAM threads wide and has a world in every row: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
+#ifdef CS_PART
+#include "part_kernel.h"
+#else
 #include "rollout_kernel.h"
+#endif
 
 namespace costate {
 

@@ -19,7 +19,7 @@ template <class T> CS_OP Group group(long pack, long worlds) {
 template <class T, class E> CS_OP void load(const Array<E>& a, Group g, int n, T* out, long step = 0) {
   const E* row = a.data + step * a.time + g.first * a.stride;
   if (a.stride == 0 || lanes<T> == 1) {
-    for (int i = 0; i < n; i++) out[i] = T(row[i]);
+    share(n, [&](int i) { out[i] = T(row[i]); });
     return;
   }
   E* to = reinterpret_cast<E*>(out);
@@ -33,7 +33,7 @@ template <class T, class E> CS_OP void store(const Array<E>& a, Group g, int n, 
   const E* from = reinterpret_cast<const E*>(x);
   for (int l = 0; l < g.count; l++) {
     E* to = a.data + step * a.time + (g.first + l) * a.stride;
-    for (int i = 0; i < n; i++) to[i] = from[i * lanes<T> + l];
+    share(n, [&](int i) { to[i] = from[i * lanes<T> + l]; });
   }
 }
 
@@ -42,24 +42,24 @@ template <class T, class E> CS_OP void store_bar(const Array<E>& a, Group g, int
   const E* from = reinterpret_cast<const E*>(x);
   if (a.partial) {
     E* sum = a.partial + g.pack * n;
-    for (int i = 0; i < n; i++) {
+    share(n, [&](int i) {
       E s = 0;
       for (int l = 0; l < g.count; l++) s += keep[l] ? from[i * lanes<T> + l] : E(0);
       sum[i] = s;
-    }
+    });
     return;
   }
   for (int l = 0; l < g.count; l++) {
     E* to = a.data + step * a.time + (g.first + l) * a.stride;
-    for (int i = 0; i < n; i++) to[i] = keep[l] ? from[i * lanes<T> + l] : E(0);
+    share(n, [&](int i) { to[i] = keep[l] ? from[i * lanes<T> + l] : E(0); });
   }
 }
 
 template <class T> CS_OP void clear(T* x, int n) {
-  for (int i = 0; i < n; i++) x[i] = T(0);
+  share(n, [&](int i) { x[i] = T(0); });
 }
 template <class T> CS_OP void clear(Vec3<T>* x, int n) {
-  for (int i = 0; i < n; i++) x[i] = zero3<T>();
+  share(n, [&](int i) { x[i] = zero3<T>(); });
 }
 
 CS_END

@@ -163,89 +163,52 @@ template <class T, class E> CS_WHOLE void rollout_forward(const RolloutCall<E>& 
   rollout_ends(c, b, g, alive, status);
 }
 
-#ifdef CS_PART
-// Kernels for the parts of a step: without rows, which rows there are, what they are made of, their impulses. The first one also ends the step before. Their
-// code is short, each has as many threads for a world as suit it, and worlds wait for each other less. What one leaves in scratch the next finds there
-enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve };
-
-// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one. For an even and an odd
-// substep in turn: how many there are of either kind; and `n` worlds
-struct Order {
-  int* counts;  // [2, 2], zero at first
-  int* worlds;  // [n]
-  int n;
-};
-// no adjoint: integers.   the k-th world, from now on
-CS_FN void put_in_order(const Order& order, long at, int k, bool first) {
-  int* count = order.counts + 2 * (at & 1) + first;
-#ifdef __CUDA_ARCH__
-  int place = atomicAdd(count, 1);
-#else
-  int place = (*count)++;
-#endif
-  order.worlds[first ? place : order.n - 1 - place] = k;
+// before the last step: no bars yet
+template <class T, class E> CS_OP void adjoint_begins(const RolloutCall<E>& c, const RolloutBuffers<T>& b) {
+  const Tree& t = tree_of(c);
+  clear(b.in_bar[kTheta], params_size(t)), clear(b.in_bar[kH], 1), clear(b.in_bar[kExternal], 6 * t.nb);
+  clear(b.q_tan, t.nv), clear(b.v_bar, t.nv);
 }
-// no adjoint: a choice.   did this world take longer than most? A Newton step takes as long as some twenty passes
-template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(100); }
-
-// no adjoint: of rollouts without one.   the part CS_PART of substep `at` of the whole rollout, of world w, the k-th of those that are in `order`
+// control step s: the loss's own share at the state after it, and the state before it
 template <class T, class E>
-CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, const Order& order, int k) {
+CS_WHOLE void control_step_begins_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s) {
   const Tree& t = tree_of(c);
-  Arena<T> arena{static_cast<T*>(scratch), 0};
-  RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
-  Group g = group<T>(w, c.worlds);
-  b.in[kTheta] = c.in[kTheta].data + g.first * c.in[kTheta].stride;
-  Params<T> th = params_map(t, b.in[kTheta]);
-  auto inputs = [&] { return rollout_inputs(c, b, b.q, b.v); };
-  if constexpr (CS_PART == kPartMove) {
-    if (constrained(t) && team_rank() == 0) put_in_order(order, at, k, at > 0 && took_long(b.rw));
-    if (at == 0) {
-      load_constants(c, b, g, true);
-      rollout_begins(c, b, g, *b.status);
-    } else {
-      long s = (at - 1) / c.substeps;
-      bool alive[1] = {c.diverged_at[g.first] >= c.steps};
-      if (constrained(t)) respond(t, b.tr, b.rw, c.options, b.v_next);
-      arrive(t, th, b.tr, b.rw, c.options, inputs(), b.q_next, b.v_next);
-      substep_ends(c, b, g, s, alive, *b.status);
-      if (at % c.substeps == 0) store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
-      if (at == c.steps * c.substeps) return rollout_ends(c, b, g, alive, *b.status);
-    }
-    if (at % c.substeps == 0) load_step(c, b, g, at / c.substeps);
-    move_freely(t, th, b.tr, b.rw, inputs(), b.v_next);
-  } else if (constrained(t)) {
-    if (CS_PART == kPartFind && k == 0 && team_rank() == 0) order.counts[2 * (~at & 1)] = order.counts[2 * (~at & 1) + 1] = 0;
-    if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options, b.v_next);
-    if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(inputs()), c.options);
-    if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);
+  if (c.q_bar.data) {
+    load(c.q, g, t.nq, b.q_next, s), load(c.q_bar, g, t.nq, b.q_amb, s);
+    tangent_bars(t, b.q_next, b.q_amb, b.q_tan);
   }
-}
-#endif
-
-// adjoint of one control step: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
-template <class T, class E> CS_WHOLE void control_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s,
-                                                           const Params<T>& th, const Params<T>& th_bar) {
-  const Tree& t = tree_of(c);
+  if (c.v_bar.data) {
+    load(c.v_bar, g, t.nv, b.v_next, s);
+    share(t.nv, [&](int d) { b.v_bar[d] += b.v_next[d]; });
+  }
+  load_step(c, b, g, s);
   if (s == 0) {
     load(c.in[kQ], g, t.nq, b.q), load(c.in[kV], g, t.nv, b.v);
   } else {
     load(c.q, g, t.nq, b.q, s - 1), load(c.v, g, t.nv, b.v, s - 1);
   }
   clear(b.in_bar[kU], t.nu);
-  // up to the start of the last substep, then back from one to the one before; in one loop, so that a kernel holds one step only
-  for (long n = c.substeps - 1, i = 0; i <= 2 * n; i++) {
-    long k = i < n ? i : 2 * n - i;
-    bool up = i < n;
-    Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
-    one_step(c, b, th, in.q, in.v, up ? b.q + (k + 1) * t.nq : b.q_next, up ? b.v + (k + 1) * t.nv : b.v_next);
-    if (up) continue;
-    InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
-                           c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
-    one_step_adj(c, b, g, th, in, th_bar, in_bar);
-    b.in_bar[kH][0] = in_bar.h;
-    for (int d = 0; d < t.nv; d++) b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d];
-  }
+}
+// Substeps of a control step are gone through again, up to where the last one starts, and then back from one to the one before
+struct Visit {
+  bool up;
+  long k;  // substep
+};
+CS_FN long visits(long substeps) { return 2 * substeps - 1; }
+CS_FN Visit visit(long substeps, long i) {
+  bool up = i < substeps - 1;
+  return {up, up ? i : 2 * (substeps - 1) - i};
+}
+// adjoint of substep k, which has been run: from the costate after it (b.q_tan, b.v_bar) to the costate before it, in place
+template <class T, class E> CS_WHOLE void substep_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long k,
+                                                      const Params<T>& th, const Params<T>& th_bar) {
+  const Tree& t = tree_of(c);
+  Inputs<T> in = rollout_inputs(c, b, b.q + k * t.nq, b.v + k * t.nv);
+  InputBars<T> in_bar = {b.q_acc, b.v_acc, b.in_bar[kU], b.in_bar[kH][0],
+                         c.in_bar[kExternal].data ? b.in_bar[kExternal] : nullptr};
+  one_step_adj(c, b, g, th, in, th_bar, in_bar);
+  b.in_bar[kH][0] = in_bar.h;
+  share(t.nv, [&](int d) { b.q_tan[d] = b.q_acc[d], b.v_bar[d] = b.v_acc[d]; });
 }
 
 // length of the costate in tangent coordinates; scaled by its largest entry, whose square may not be finite
@@ -260,40 +223,28 @@ template <class T> CS_OP T costate_norm(const Tree& t, const RolloutBuffers<T>& 
   return most * sqrt(s);
 }
 
-template <class T, class E> CS_WHOLE void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+// after the way back through control step s: what its own inputs are worth, and the costate before it
+template <class T, class E>
+CS_WHOLE void control_step_ends_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, long s, const bool* keep) {
   const Tree& t = tree_of(c);
-  int P = params_size(t), next = 6 * t.nb;
-  bool keep[lanes<T>];
-  for (int l = 0; l < g.count; l++) keep[l] = c.diverged_at[g.first + l] >= c.steps;
   const Array<E>* bar = c.in_bar;
-  Params<T> th = params_map(t, b.in[kTheta]), th_bar = params_map(t, bar[kTheta].data ? b.in_bar[kTheta] : nullptr);
-  clear(b.in_bar[kTheta], P), clear(b.in_bar[kH], 1), clear(b.in_bar[kExternal], next);
-  clear(b.q_tan, t.nv), clear(b.v_bar, t.nv);
-  for (long s = c.steps - 1; s >= 0; s--) {
-    // the loss's own share at the state after step s
-    if (c.q_bar.data) {
-      load(c.q, g, t.nq, b.q_next, s), load(c.q_bar, g, t.nq, b.q_amb, s);
-      tangent_bars(t, b.q_next, b.q_amb, b.q_tan);
-    }
-    if (c.v_bar.data) {
-      load(c.v_bar, g, t.nv, b.v_next, s);
-      for (int d = 0; d < t.nv; d++) b.v_bar[d] += b.v_next[d];
-    }
-    load_step(c, b, g, s);
-    control_step_adj(c, b, g, s, th, th_bar);
-    T norm = costate_norm(t, b);
-    if (c.costate.data)
-      for (int l = 0; l < g.count; l++) c.costate.data[s * c.worlds + g.first + l] = keep[l] ? lane(norm, l) : E(0);
-    bool cut = c.truncate && s > 0 && s % c.truncate == 0;
-    T scale = T(cut ? E(0) : c.decay);
-    if (c.clip > E(0)) scale = scale * (T(c.clip) / max(norm, T(c.clip)));
-    for (int d = 0; d < t.nv; d++) b.q_tan[d] *= scale, b.v_bar[d] *= scale;
-    if (bar[kU].data) store_bar(bar[kU], g, t.nu, b.in_bar[kU], keep, s);
-    if (bar[kExternal].data && bar[kExternal].time) {
-      store_bar(bar[kExternal], g, next, b.in_bar[kExternal], keep, s);
-      clear(b.in_bar[kExternal], next);
-    }
+  T norm = costate_norm(t, b);
+  if (c.costate.data)
+    for (int l = 0; l < g.count; l++) c.costate.data[s * c.worlds + g.first + l] = keep[l] ? lane(norm, l) : E(0);
+  bool cut = c.truncate && s > 0 && s % c.truncate == 0;
+  T scale = T(cut ? E(0) : c.decay);
+  if (c.clip > E(0)) scale = scale * (T(c.clip) / max(norm, T(c.clip)));
+  share(t.nv, [&](int d) { b.q_tan[d] *= scale, b.v_bar[d] *= scale; });
+  if (bar[kU].data) store_bar(bar[kU], g, t.nu, b.in_bar[kU], keep, s);
+  if (bar[kExternal].data && bar[kExternal].time) {
+    store_bar(bar[kExternal], g, 6 * t.nb, b.in_bar[kExternal], keep, s);
+    clear(b.in_bar[kExternal], 6 * t.nb);
   }
+}
+// after the way back through the first one
+template <class T, class E> CS_WHOLE void adjoint_ends(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const bool* keep) {
+  const Tree& t = tree_of(c);
+  const Array<E>* bar = c.in_bar;
   if (bar[kQ].data) {
     load(c.in[kQ], g, t.nq, b.q);
     clear(b.q_amb, t.nq);
@@ -302,8 +253,36 @@ template <class T, class E> CS_WHOLE void rollout_adj(const RolloutCall<E>& c, R
   }
   if (bar[kV].data) store_bar(bar[kV], g, t.nv, b.v_bar, keep);
   if (bar[kH].data) store_bar(bar[kH], g, 1, b.in_bar[kH], keep);
-  if (bar[kExternal].data && !bar[kExternal].time) store_bar(bar[kExternal], g, next, b.in_bar[kExternal], keep);
-  if (bar[kTheta].data) store_bar(bar[kTheta], g, P, b.in_bar[kTheta], keep);
+  if (bar[kExternal].data && !bar[kExternal].time) store_bar(bar[kExternal], g, 6 * t.nb, b.in_bar[kExternal], keep);
+  if (bar[kTheta].data) store_bar(bar[kTheta], g, params_size(t), b.in_bar[kTheta], keep);
+}
+// no adjoint: calls.   which worlds count
+template <class T, class E> CS_FN void kept_worlds(const RolloutCall<E>& c, Group g, bool (&keep)[lanes<T>]) {
+  for (int l = 0; l < g.count; l++) keep[l] = c.diverged_at[g.first + l] >= c.steps;
+}
+// no adjoint: calls.   the bars of theta, in scratch
+template <class T, class E> CS_FN Params<T> theta_bars(const RolloutCall<E>& c, const RolloutBuffers<T>& b) {
+  return params_map(tree_of(c), c.in_bar[kTheta].data ? b.in_bar[kTheta] : nullptr);
+}
+
+template <class T, class E> CS_WHOLE void rollout_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g) {
+  const Tree& t = tree_of(c);
+  bool keep[lanes<T>];
+  kept_worlds<T>(c, g, keep);
+  Params<T> th = params_map(t, b.in[kTheta]), th_bar = theta_bars(c, b);
+  adjoint_begins(c, b);
+  for (long s = c.steps - 1; s >= 0; s--) {
+    control_step_begins_adj(c, b, g, s);
+    // in one loop, so that a kernel holds one step only
+    for (long i = 0; i < visits(c.substeps); i++) {
+      auto [up, k] = visit(c.substeps, i);
+      const T *q = b.q + k * t.nq, *v = b.v + k * t.nv;
+      one_step(c, b, th, q, v, up ? b.q + (k + 1) * t.nq : b.q_next, up ? b.v + (k + 1) * t.nv : b.v_next);
+      if (!up) substep_adj(c, b, g, k, th, th_bar);
+    }
+    control_step_ends_adj(c, b, g, s, keep);
+  }
+  adjoint_ends(c, b, g, keep);
 }
 
 template <class T, class E> CS_WHOLE void run_rollout(const RolloutCall<E>& c, long lo, long hi, void* scratch) {

@@ -80,8 +80,11 @@ template <class F> CS_FN void share(int n, const F& f) {
 }
 // the same of rows or blocks: elsewhere all turns are unrolled where these have fixed places
 template <class F> CS_FN void share_rows(int n, const F& f) {
-  if constexpr (kTeam > 1) return share(n, f);
-  CS_FOR (int k = 0; k < n; k++) f(k);
+  if constexpr (kTeam > 1) {
+    share(n, f);
+  } else {
+    CS_FOR (int k = 0; k < n; k++) f(k);
+  }
 }
 
 CS_END

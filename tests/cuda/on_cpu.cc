@@ -1,6 +1,10 @@
 // The kernels of drivers/cuda.cu as the CPU runs them, compiled like those for one model: a library for test_kernels.py.
 #include "../../drivers/op_kernel.h"
+#ifdef CS_PART
+#include "../../drivers/part_kernel.h"
+#else
 #include "../../drivers/rollout_kernel.h"
+#endif
 
 namespace costate {
 

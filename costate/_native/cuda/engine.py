@@ -117,15 +117,12 @@ class CudaEngine:
         options: Any, told: Sequence[Tensor],
     ) -> None:  # fmt: skip
         """As Tree.rollout, on tensors; what is not finite is not looked for."""
-        kernels = self._all(self._parts(self._key(ROLLOUT, False, substeps, options, q.dtype, worlds)))
+        key = self._key(ROLLOUT, False, substeps, options, q.dtype, worlds)
         counts = worlds, steps, substeps
-        call, keep = self._rollout_call(q.dtype, kernels[0].options, counts, inputs, (q, v, None, None), at)
+        call, keep = self._rollout_call(key, counts, inputs, (q, v, None, None), at)
         for name, x in zip(("status", "contacts", "contact_ids", "rows"), told, strict=False):
             self._set(call, name, x)
-        if len(kernels) == 1:
-            self._launch(kernels[0], call, worlds)
-        else:
-            self._launch_parts(kernels, call, worlds, steps * substeps)
+        self._run(key, call, counts)
         del keep
 
     def rollout_adj(
@@ -135,21 +132,19 @@ class CudaEngine:
     ) -> None:  # fmt: skip
         """As Tree.rollout_adj, on tensors. states: q, v, q_bar, v_bar after each control step."""
         dtype = next(x.dtype for x in states if x is not None)
-        kernel = self._kernel(ROLLOUT, True, substeps, options, dtype, worlds)
-        call, keep = self._rollout_call(dtype, kernel.options, (worlds, steps, substeps), inputs, states, at)
+        key, counts = self._key(ROLLOUT, True, substeps, options, dtype, worlds), (worlds, steps, substeps)
+        call, keep = self._rollout_call(key, counts, inputs, states, at)
         shared = _fill_bars(call["in_bar"], bars, inputs, worlds)
         call["decay"], call["truncate"], call["clip"] = decay, truncate, clip
         self._set(call, "contacts", contacts_bar)
         self._set(call, "costate", norms)
-        self._launch(kernel, call, worlds)
+        self._run(key, call, counts)
         _sum(shared)
         del keep
 
     def prepare_adjoint(self, worlds: int, substeps: int, options: Any, dtype: torch.dtype) -> None:
         """Begin to compile the adjoint of a rollout, beside whatever follows: it takes longer than the forward."""
-        key = self._key(ROLLOUT, True, substeps, options, dtype, worlds)
-        if key not in self._kernels and key not in self._building:
-            self._building[key] = self._workers.submit(self._cubin, key)
+        self._begin(self._parts(self._key(ROLLOUT, True, substeps, options, dtype, worlds)))
 
     def compile(self, substeps: int, options: Any, dtype: torch.dtype, *, gradient: bool, worlds: int | None) -> None:
         """Rollouts and, if asked for, their adjoint, as well as possible; waits for it. worlds: how many, None for any number."""
@@ -173,12 +168,11 @@ class CudaEngine:
         return None
 
     def _rollout_call(
-        self, dtype: torch.dtype, options: np.ndarray, counts: tuple[int, int, int], inputs: Sequence[Tensor | None],
-        states: Sequence[Tensor | None], at: Tensor,
-    ) -> tuple[np.ndarray, list[Tensor]]:  # fmt: skip
-        call = np.zeros((), structs.rollout(_NUMPY[dtype]))
+        self, key: Key, counts: tuple[int, int, int], inputs: Sequence[Tensor | None], states: Sequence[Tensor | None], at: Tensor
+    ) -> tuple[np.ndarray, list[Tensor]]:
+        call = np.zeros((), structs.rollout(_NUMPY[key.dtype]))
         call["worlds"], call["steps"], call["substeps"] = counts
-        call["options"] = options
+        call["options"] = structs.options(self._named(key))
         keep = _fill(call["in"], inputs, counts[0])
         for name, x in zip(("q", "v", "q_bar", "v_bar"), states, strict=True):
             if x is not None:
@@ -204,23 +198,26 @@ class CudaEngine:
         key = Key(op, adjoint, room, tuple(options) if options else None, dtype)
         few = op == ROLLOUT and worlds <= _FEW * self._processors
         outside = (few and not self._fixed) or self._scratch(key) > self._most_local
-        forward = op == ROLLOUT and not adjoint
-        apart = forward and outside and not few and parts.better(self._named(key), self._tree.counts())
+        apart = op == ROLLOUT and outside and not few and parts.better(self._named(key), self._tree.counts())
         return key._replace(outside=outside, apart=apart)
 
     def _parts(self, key: Key) -> list[Key]:
         """The kernels of a call: itself, or those of all parts of a step."""
-        return [key._replace(part=part) for part in range(len(parts.SHAPES))] if key.apart else [key]
+        return [key._replace(part=part) for part in range(parts.count(adjoint=key.adjoint))] if key.apart else [key]
 
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
         return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
 
     def _all(self, keys: Sequence[Key]) -> list[Kernel]:
         """Several that belong together: those that are new are compiled beside each other."""
-        new = [key for key in keys if key not in self._kernels and key not in self._building]
-        if len(new) > 1:
-            self._building |= {key: self._workers.submit(self._cubin, key) for key in new}
+        if len(keys) > 1:
+            self._begin(keys)
         return [self._found(key) for key in keys]
+
+    def _begin(self, keys: Sequence[Key]) -> None:
+        """To compile those that are new, beside whatever follows."""
+        new = [key for key in keys if key not in self._kernels and key not in self._building]
+        self._building |= {key: self._workers.submit(self._cubin, key) for key in new}
 
     def _found(self, key: Key) -> Kernel:
         found = self._kernels.get(key)
@@ -283,6 +280,14 @@ class CudaEngine:
     def _fixed(self) -> bool:
         return source.fixed_rows(self._tree.counts(), self._tree.tables()) is not None
 
+    def _run(self, key: Key, call: np.ndarray, counts: tuple[int, int, int]) -> None:
+        """A rollout or its adjoint. counts: worlds, steps, substeps."""
+        kernels, (worlds, steps, substeps) = self._all(self._parts(key)), counts
+        if key.apart:
+            self._launch_parts(kernels, call, worlds, parts.launches(steps, substeps, adjoint=key.adjoint))
+        else:
+            self._launch(kernels[0], call, worlds)
+
     def _launch(self, kernel: Kernel, call: np.ndarray, worlds: int) -> None:
         team, held = self._shape(worlds, kernel)
         blocks = -(-worlds // held)
@@ -292,8 +297,8 @@ class CudaEngine:
             memory = torch.empty(blocks * held * kernel.scratch, dtype=torch.uint8, device=self.device)
         self._start(kernel, (blocks, team, held), call, memory)
 
-    def _launch_parts(self, kernels: Sequence[Kernel], call: np.ndarray, worlds: int, steps: int) -> None:
-        """Every step by all kernels in turn; the first one ends the step before, and so comes once more.
+    def _launch_parts(self, kernels: Sequence[Kernel], call: np.ndarray, worlds: int, launches: Sequence[Sequence[int]]) -> None:
+        """Every substep by those kernels in turn that `launches` names.
 
         As many worlds at a time as there may be memory for, in groups on streams of their own.
         """
@@ -305,12 +310,13 @@ class CudaEngine:
             shapes = [[self._shape(end - begin, kernel) for kernel in kernels] for begin, end in groups]
             orders = [torch.zeros(4 + end - begin, dtype=torch.int32, device=self.device) for begin, end in groups]
             streams = self._streams.fork(len(groups))
-            for at in range(steps + 1):
+            for at, chosen in enumerate(launches):
                 for (begin, end), stream, own, order in zip(groups, streams, shapes, orders, strict=True):
                     part = memory[(begin - first) * scratch :]
-                    for kernel, (team, held) in zip(kernels[: None if at < steps else 1], own, strict=False):
+                    for k in chosen:
+                        team, held = own[k]
                         shape, numbers = (-(-(end - begin) // held), team, held), (begin, end, at, order.data_ptr())
-                        self._start(kernel, shape, call, part, *numbers, stream=stream)
+                        self._start(kernels[k], shape, call, part, *numbers, stream=stream)
             self._streams.join(streams)
 
     def _start(

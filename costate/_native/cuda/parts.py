@@ -1,5 +1,5 @@
-"""Steps whose parts are kernels of their own (run_part of drivers/rollout_kernel.h): which models have them, and groups of worlds
-that run beside each other."""
+"""Steps whose parts are kernels of their own (drivers/part_kernel.h): which models have them, and groups of worlds that run beside
+each other."""
 
 from __future__ import annotations
 
@@ -10,18 +10,35 @@ from typing import Any
 import torch
 
 # Of each part: threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for, in
-# float32 (measured on a humanoid); in float64, where numbers take twice the registers, half of them
-SHAPES = ((16, 128, 8), (16, 128, 3), (16, 128, 4), (32, 128, 2))
-_SOLVE = len(SHAPES) - 1  # kPartSolve
+# float32 (measured on a humanoid, but for the last one); in float64, where numbers take twice the registers, half of them
+_SHAPES = ((16, 128, 8), (16, 128, 3), (16, 128, 4), (32, 128, 2), (32, 128, 4))
+_SOLVE, _BACK = 3, 4  # kPartSolve, kPartBack
 # Groups of worlds at most, and worlds of a group at least
 _GROUPS, _GROUP = 8, 512
 # RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
 _BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
 
 
+def count(*, adjoint: bool) -> int:
+    """How many a step has."""
+    return len(_SHAPES) if adjoint else _BACK
+
+
+def launches(steps: int, substeps: int, *, adjoint: bool) -> list[tuple[int, ...]]:
+    """Which of them are started for every substep of a rollout (`visit` of drivers/rollout_kernel.h).
+
+    Forward, the first one ends the substep before, and so comes once more. The adjoint goes through the substeps of a control step
+    again, up to where the last one starts, and then back.
+    """
+    forward, back = tuple(range(_BACK)), tuple(range(_BACK + 1))
+    if adjoint:
+        return ([forward] * (substeps - 1) + [back] * substeps) * steps
+    return [*[forward] * steps * substeps, (0,)]
+
+
 def shape(part: int, dtype: torch.dtype) -> tuple[int, int, int]:
     """Threads of a world, those of a block, blocks."""
-    team, threads, blocks = SHAPES[part]
+    team, threads, blocks = _SHAPES[part]
     return team, threads, blocks if dtype == torch.float32 else max(1, blocks // 2)
 
 

@@ -1,0 +1,118 @@
+// Kernels for the parts of a step of many worlds, on a GPU: without rows, which rows there are, what they are made of, their impulses; in an adjoint also the way
+// back. Their code is short, each has as many threads for a world as suit it, and worlds wait for each other less. What one leaves in scratch the next finds there.
+//
+//   forward: kPartMove, .. kPartSolve for each substep; kPartMove also ends the one before, and comes once more after the last
+//   adjoint: kPartMove, .. kPartBack for each substep on the way (`visit` of rollout_kernel.h)
+#pragma once
+#include "rollout_kernel.h"
+
+CS_BEGIN
+
+enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve, kPartBack };
+
+// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one. For an even and an odd
+// substep in turn: how many there are of either kind; and `n` worlds
+struct Order {
+  int* counts;  // [2, 2], zero at first
+  int* worlds;  // [n]
+  int n;
+};
+// no adjoint: integers.   the k-th world, from now on
+CS_FN void put_in_order(const Order& order, long at, int k, bool first) {
+  int* count = order.counts + 2 * (at & 1) + first;
+#ifdef __CUDA_ARCH__
+  int place = atomicAdd(count, 1);
+#else
+  int place = (*count)++;
+#endif
+  order.worlds[first ? place : order.n - 1 - place] = k;
+}
+// no adjoint: a choice.   did this world take longer than most? A Newton step takes as long as some twenty passes
+template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(100); }
+
+// no adjoint: of rollouts without one.   the end of the substep before, and the start of substep `at` of the whole rollout. Returns whether there is one
+template <class T, class E>
+CS_WHOLE bool part_begins(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, Group g, long at) {
+  const Tree& t = tree_of(c);
+  if (at == 0) {
+    rollout_begins(c, b, g, *b.status);
+  } else {
+    long s = (at - 1) / c.substeps;
+    bool alive[1] = {c.diverged_at[g.first] >= c.steps};
+    if (constrained(t)) respond(t, b.tr, b.rw, c.options, b.v_next);
+    arrive(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, b.q, b.v), b.q_next, b.v_next);
+    substep_ends(c, b, g, s, alive, *b.status);
+    if (at % c.substeps == 0) store(c.q, g, t.nq, b.q, s), store(c.v, g, t.nv, b.v, s);
+    if (at == c.steps * c.substeps) return rollout_ends(c, b, g, alive, *b.status), false;
+  }
+  if (at % c.substeps == 0) load_step(c, b, g, at / c.substeps);
+  return true;
+}
+
+// Where the adjoint's `at`-th substep is
+struct PartVisit {
+  long s, i;  // control step, how many substeps it has been on the way there
+  Visit now;
+};
+template <class E> CS_FN PartVisit part_visit(const RolloutCall<E>& c, long at) {
+  long n = visits(c.substeps), i = at % n;
+  return {c.steps - 1 - at / n, i, visit(c.substeps, i)};
+}
+// no adjoint: of adjoints.   the same of the adjoint
+template <class T, class E>
+CS_WHOLE void part_begins_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, Group g, long at) {
+  const Tree& t = tree_of(c);
+  PartVisit x = part_visit(c, at);
+  if (at == 0) adjoint_begins(c, b);
+  if (x.i == 0) return control_step_begins_adj(c, b, g, x.s);
+  Visit before = visit(c.substeps, x.i - 1);
+  if (!before.up) return;
+  if (constrained(t)) respond(t, b.tr, b.rw, c.options, b.v_next);
+  Inputs<T> in = rollout_inputs(c, b, b.q + before.k * t.nq, b.v + before.k * t.nv);
+  arrive(t, th, b.tr, b.rw, c.options, in, b.q + (before.k + 1) * t.nq, b.v_next);
+  share(t.nv, [&](int d) { b.v[(before.k + 1) * t.nv + d] = b.v_next[d]; });
+}
+// no adjoint: of adjoints.   the way back
+template <class T, class E> CS_WHOLE void part_back(const RolloutCall<E>& c, RolloutBuffers<T>& b, const Params<T>& th, Group g,
+                                                    const Inputs<T>& in, long at) {
+  const Tree& t = tree_of(c);
+  PartVisit x = part_visit(c, at);
+  if (x.now.up) return;
+  bool keep[1];
+  kept_worlds<T>(c, g, keep);
+  if (constrained(t)) respond(t, b.tr, b.rw, c.options, b.v_next);
+  arrive(t, th, b.tr, b.rw, c.options, in, b.q_next, b.v_next);
+  substep_adj(c, b, g, x.now.k, th, theta_bars(c, b));
+  if (x.now.k > 0) return;
+  control_step_ends_adj(c, b, g, x.s, keep);
+  if (x.s == 0) adjoint_ends(c, b, g, keep);
+}
+
+// the part CS_PART of substep `at`, of world w, the k-th of those that are in `order`
+template <class T, class E>
+CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, const Order& order, int k) {
+  const Tree& t = tree_of(c);
+  Arena<T> arena{static_cast<T*>(scratch), 0};
+  RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
+  Group g = group<T>(w, c.worlds);
+  b.in[kTheta] = c.in[kTheta].data + g.first * c.in[kTheta].stride;
+  Params<T> th = params_map(t, b.in[kTheta]);
+  long substep = c.adjoint ? part_visit(c, at).now.k : 0;
+  Inputs<T> in = rollout_inputs(c, b, b.q + substep * t.nq, b.v + substep * t.nv);
+  if constexpr (CS_PART == kPartMove) {
+    if (constrained(t) && team_rank() == 0) put_in_order(order, at, k, at > 0 && took_long(b.rw));
+    if (at == 0) load_constants(c, b, g, true);
+    CS_IF(RolloutCall<E>, c, adjoint) part_begins_adj(c, b, th, g, at);
+    else if (!part_begins(c, b, th, g, at)) return;
+    in.h = b.in[kH][0];
+    move_freely(t, th, b.tr, b.rw, in, b.v_next);
+  }
+  if constexpr (CS_PART == kPartBack) part_back(c, b, th, g, in, at);
+  if (!constrained(t)) return;
+  if (CS_PART == kPartFind && k == 0 && team_rank() == 0) order.counts[2 * (~at & 1)] = order.counts[2 * (~at & 1) + 1] = 0;
+  if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
+  if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(in), c.options);
+  if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);
+}
+
+CS_END
