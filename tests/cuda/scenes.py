@@ -20,12 +20,12 @@ FLOOR = {"friction": 0.7, "restitution": 0.3}
 
 
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forward steps of all models are a kernel for each part from here on, as few worlds as there may be."""
+    """Steps of all models, and their adjoints, are a kernel for each part from here on, as few worlds as there may be."""
     whole = gpu.CudaEngine._key
 
     def key(engine: gpu.CudaEngine, op: int, adjoint: bool, *how: Any) -> gpu.Key:
-        apart = op == gpu.ROLLOUT and not adjoint
-        return whole(engine, op, adjoint, *how)._replace(**{"outside": True, "apart": True} if apart else {})
+        apart = {"outside": True, "apart": True} if op == gpu.ROLLOUT else {}
+        return whole(engine, op, adjoint, *how)._replace(**apart)
 
     monkeypatch.setattr(gpu.CudaEngine, "_key", key)
 

@@ -100,19 +100,25 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
     traj = sim.rollout(cs.State(q, v), u if model.nu else None, steps=STEPS)
     for x, y in zip((*found, status), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
-    bars = [torch.randn_like(x) for x in found]
+    check_adjoint(kernels, (COUNT, STEPS, 1), inputs, found, at, sim.options)
+
+
+def check_adjoint(kernels, counts, inputs, states, at, options, **how):
+    """The engine's bits, of random bars of all states; of parameters to rounding, since the worlds are added up in another order."""
+    bars = [torch.randn_like(x) for x in states]
     ours = [None if x is None else torch.empty_like(x) for x in inputs]
-    kernels.rollout_adj(COUNT, STEPS, 1, inputs, (*found, *bars), at, ours, 1.0, 0, sim.options, 0.0, None, None)
+    how = {"decay": 1.0, "truncate": 0, "options": options, "clip": 0.0} | how
+    kernels.rollout_adj(*counts, inputs, (*states, *bars), at, ours, **how, contacts_bar=None, norms=None)
     theirs = [None if x is None else np.empty_like(x.numpy()) for x in inputs]
     arrays = [None if x is None else x.contiguous().numpy() for x in inputs]
-    states = (*(x.numpy() for x in found), at.numpy(), *(x.numpy() for x in bars))
-    model.engine.tree.rollout_adj(COUNT, STEPS, 1, arrays, *states, theirs, 1.0, 0, sim.options, 0.0, None, None)
+    after = (*(x.numpy() for x in states), at.numpy(), *(x.numpy() for x in bars))
+    kernels._tree.rollout_adj(*counts, arrays, *after, theirs, *how.values(), None, None)
     for x, y in zip(ours, theirs, strict=True):
         if x is None:
             continue
-        if x.shape[-2] == COUNT:
+        if x.shape[-2] == counts[0]:
             assert torch.equal(x, torch.from_numpy(y))
-        else:  # summed over the worlds in another order
+        else:
             torch.testing.assert_close(x, torch.from_numpy(y), rtol=1e-10, atol=1e-10 * float(np.abs(y).max()))
 
 
@@ -144,6 +150,28 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
     for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
     assert [int(x) for x in at] == [steps, steps, steps, 0, steps]
+
+
+@pytest.mark.parametrize(
+    ("name", "team"), [("loop", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in (("loop", 4), ("humanoid", 4)))]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_parts_of_an_adjoint(name, team, tmp_path, monkeypatch):
+    """The same, with three substeps, a decay, and a costate that is clipped."""
+    in_parts(monkeypatch)
+    world = WORLDS[name]
+    model = world.build()
+    sim, kernels, counts = world.simulator(model), OnCpu(model, tmp_path, team), (COUNT, 3, 3)
+    kernels._most_local, key = 0, kernels._key(gpu.ROLLOUT, True, 3, sim.options, torch.float64, COUNT)
+    assert [key.part for key in kernels._parts(key)] == [0, 1, 2, 3, 4]
+    kernels._most_scratch = 2 * kernels._scratch(kernels._parts(key)[0])
+    q, v, u = world.inputs(model, COUNT, counts[1])
+    v[3, -1] = 1e200
+    inputs, _ = sim.gather(cs.State(q, v), u if model.nu else None, None, None, None, time=counts[1])
+    traj = sim.rollout(cs.State(q, v), u if model.nu else None, steps=counts[1], substeps=counts[2])
+    at = torch.tensor([[3], [3], [3], [0], [3]], dtype=torch.int32)
+    states = [x[1:].contiguous() for x in (traj.q, traj.v)]
+    check_adjoint(kernels, counts, inputs, states, at, sim.options, decay=0.9, clip=2.0)
 
 
 @pytest.mark.slow

@@ -77,8 +77,10 @@ def test_well_and_in_single_precision():
 def test_parts_of_a_step(name, monkeypatch):
     in_parts(monkeypatch)
     engine = Compiles(name, outside=True)
-    parts = engine._parts(engine.key(dtype=torch.float32))
-    assert len(parts) == 4 and all(engine.code(part, quick=quick).startswith(ELF) for part in parts for quick in (True, False))
+    for adjoint, count in ((False, 4), (True, 5)):
+        parts = engine._parts(engine.key(adjoint=adjoint, dtype=torch.float32))
+        assert len(parts) == count
+        assert all(engine.code(part, quick=quick).startswith(ELF) for part in parts for quick in (True, not adjoint))
 
 
 def test_what_does_not_compile_is_told():
