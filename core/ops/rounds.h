@@ -217,6 +217,8 @@ template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const 
   int n = rw.count[1], events = 0;
   T least = T(ElementOf<T>(kUnbounded));
   while (rw.event[events]) events++;
+  // a team that held its inverse in registers left none in memory
+  if (kTeam > 1 && alternates(t, o) && events > 0) alternate_matrix(rw);
   for (int e = events - 1; e >= 0; e--) {
     least = min(least, bar_size(rw, rb.lam, 0, n));
     const T *before = rw.history + e * n, *after = before + n;

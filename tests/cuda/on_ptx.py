@@ -1,6 +1,6 @@
 """Kernels as PTX, run by a processor: an engine of a pretended GPU, whose results can be compared and instructions counted.
 
-python -m tests.cuda.on_ptx counts those of a lying humanoid's step, and says which functions have them.
+python -m tests.cuda.on_ptx counts those of a lying humanoid's step and of its gradient, and says which functions have them.
 """
 
 from __future__ import annotations
@@ -126,17 +126,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parts.better = lambda *_: True
     with tempfile.TemporaryDirectory() as folder:
         engine = OnPtx(worlds.model, Path(folder), outside=True)
-        same = same_bits(engine, worlds.simulator(), worlds.start, worlds.controls)
+        sim, run = worlds.simulator(), (worlds.start, worlds.controls)
+        same = same_bits(engine, sim, *run) and same_gradients(engine, sim, *run)
         each = asked.worlds * asked.steps
         print("the CPU's bits" if same else "NOT the CPU's bits")
-        total = 0.0
-        for key, count in engine.count().items():
-            team, plain = key.shape[0], sum(n for (operation, _), n in count.items() if operation.split(".")[0] not in FREE)
-            total += count.total() / each * team / 32
-            print(f"part {key.part}: {count.total() / each:,.0f} instructions of {team} threads per world and step, ", end="")
-            print(f"{plain / each:,.0f} without copies between registers")
-            show(count, each, asked.depth, asked.least)
-        print(f"together {total:,.0f} of a warp per world and step")
+        for adjoint in (False, True):
+            total = 0.0
+            for key, count in engine.count().items():
+                if key.adjoint != adjoint:
+                    continue
+                team, plain = key.shape[0], sum(n for (operation, _), n in count.items() if operation.split(".")[0] not in FREE)
+                total += count.total() / each * team / 32
+                print(
+                    f"{'gradient, ' * adjoint}part {key.part}: {count.total() / each:,.0f} instructions of {team} threads per ",
+                    end="",
+                )
+                print(f"world and step, {plain / each:,.0f} without copies between registers")
+                show(count, each, asked.depth, asked.least)
+            print(f"{'gradient ' * adjoint}together {total:,.0f} of a warp per world and step")
     return int(not same)
 
 
@@ -150,6 +157,21 @@ def same_bits(engine: OnPtx, sim: cs.Simulator, start: cs.State, u: Tensor) -> b
     traj = sim.rollout(start, u if model.nu else None, steps=steps)
     theirs = (traj.q[1:], traj.v[1:], traj.status.numbers)
     return all(torch.equal(x, y) for x, y in zip((*found, told), theirs, strict=True))
+
+
+def same_gradients(engine: OnPtx, sim: cs.Simulator, start: cs.State, u: Tensor) -> bool:
+    """Whether an adjoint has those of the CPU, of random bars of all states; every world has parameters of its own."""
+    steps, worlds, _ = u.shape
+    inputs, _ = sim.gather(start, u if sim.model.nu else None, None, None, None, time=steps)
+    inputs = [None if x is None else x.expand(*x.shape[:-2], worlds, -1).contiguous() for x in inputs]
+    traj, at = sim.rollout(start, u if sim.model.nu else None, steps=steps), torch.full((worlds, 1), steps, dtype=torch.int32)
+    states = [x[1:].contiguous() for x in (traj.q, traj.v)]
+    bars, how = [torch.randn_like(x) for x in states], (1.0, 0, sim.options, 0.0, None, None)
+    ours, theirs = ([None if x is None else torch.empty_like(x) for x in inputs] for _ in range(2))
+    engine.rollout_adj(worlds, steps, 1, inputs, (*states, *bars), at, ours, *how)
+    arrays, (q, v, *out), to = ([None if x is None else x.numpy() for x in of] for of in (inputs, (*states, at, *bars), theirs))
+    sim.model.engine.tree.rollout_adj(worlds, steps, 1, arrays, q, v, *out, to, *how)
+    return all(x is None or torch.equal(x, y) for x, y in zip(ours, theirs, strict=True))
 
 
 if __name__ == "__main__":

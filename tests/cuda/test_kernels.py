@@ -104,7 +104,7 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
 
 
 def check_adjoint(kernels, counts, inputs, states, at, options, **how):
-    """The engine's bits, of random bars of all states; of parameters to rounding, since the worlds are added up in another order."""
+    """The engine's bits, of random bars of all states; of parameters to rounding: worlds are added up in another order."""
     bars = [torch.randn_like(x) for x in states]
     ours = [None if x is None else torch.empty_like(x) for x in inputs]
     how = {"decay": 1.0, "truncate": 0, "options": options, "clip": 0.0} | how

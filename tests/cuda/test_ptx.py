@@ -14,7 +14,7 @@ import torch
 import costate as cs
 from costate._native.cuda import build, parts
 from tests.cuda import nvrtc, ptx
-from tests.cuda.on_ptx import OnPtx, lying, same_bits
+from tests.cuda.on_ptx import OnPtx, lying, same_bits, same_gradients
 from tests.cuda.scenes import WORLDS
 
 pytestmark = [
@@ -56,8 +56,10 @@ def test_parts_of_a_step(tmp_path, monkeypatch):
     worlds = lying(4, 2)
     engine = OnPtx(worlds.model, tmp_path, outside=True)
     assert same_bits(engine, worlds.simulator(), worlds.start, worlds.controls)
+    # which has the implicit one to compare itself with
+    assert same_gradients(engine, worlds.simulator(gradient="exact"), worlds.start, worlds.controls)
     count = engine.count()
-    assert sorted(key.part for key in count) == [0, 1, 2, 3]
+    assert {(key.adjoint, key.part) for key in count} == {(False, k) for k in range(4)} | {(True, k) for k in range(5)}
     assert all("held_passes" in {name for _, chain in count[key] for name in chain} for key in count if key.part == 3)
 
 

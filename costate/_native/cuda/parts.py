@@ -1,5 +1,5 @@
-"""Steps whose parts are kernels of their own (drivers/part_kernel.h): which models have them, and groups of worlds that run beside
-each other."""
+"""Steps whose parts are kernels of their own (drivers/part_kernel.h): which models have them, and groups of worlds that run
+beside each other."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def count(*, adjoint: bool) -> int:
 def launches(steps: int, substeps: int, *, adjoint: bool) -> list[tuple[int, ...]]:
     """Which of them are started for every substep of a rollout (`visit` of drivers/rollout_kernel.h).
 
-    Forward, the first one ends the substep before, and so comes once more. The adjoint goes through the substeps of a control step
-    again, up to where the last one starts, and then back.
+    Forward, the first one ends the substep before, and so comes once more. The adjoint goes through the substeps of a control
+    step again, up to where the last one starts, and then back.
     """
     forward, back = tuple(range(_BACK)), tuple(range(_BACK + 1))
     if adjoint:
