@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(CS_THREADS, CS_BLOCKS)
   long own = long(blockIdx.x) * blockDim.y + threadIdx.y;
   if (own >= end - first) return;
   Order in = {order, order + 4, int(end - first)};
-  if (CS_PART == kPartSolve) own = in.worlds[own];
+  if (CS_PART >= kPartSolve) own = in.worlds[own];
   run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH, in, int(own));
 }
 #else

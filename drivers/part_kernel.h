@@ -10,8 +10,8 @@ CS_BEGIN
 
 enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve, kPartBack };
 
-// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one. For an even and an odd
-// substep in turn: how many there are of either kind; and `n` worlds
+// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one; and gone back through
+// first: where the solver did not converge its iterations are reversed. For an even and an odd substep in turn: how many there are of either kind; and `n` worlds
 struct Order {
   int* counts;  // [2, 2], zero at first
   int* worlds;  // [n]

@@ -86,16 +86,7 @@ template <class T> CS_FN void body_acceleration_adj(const Tree& t, const Trace<T
 template <class T> CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const T* v,
                                                    const T* qdd, const T* external, const T* tau_bar, const Bars<T>& bar,
                                                    const Params<T>& th_bar, T* v_bar, T* qdd_bar, T* external_bar) {
-  outwards(t, [&](int b) {
-    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
-    Motion<T> W = P >= 0 ? bar.f[P] : zero_motion<T>();
-    for (int d = d0; d < d0 + n; d++) {
-      W = fma(tau_bar[d], tr.S[d], W);
-      bar.S[d] = fma(tau_bar[d], tr.f[b], bar.S[d]);
-    }
-    bar.f[b] = W;
-  });
-  share(t.nb, [&](int b) {
+  auto force = [&](int b) {
     Motion<T> W = bar.f[b], vb = tr.v[b];
     // W . (I a) + W . (v x* I v), the second as (W x v) . I v
     const Inertia<T>& I = tr.I[b];
@@ -106,7 +97,18 @@ template <class T> CS_OP void inverse_dynamics_adj(const Tree& t, const Params<T
     inertia_form_adj(Wv, vb, bar.I[b]);
     if (external)
       external_force_adj(th, tr, external + 6 * b, b, T(-1) * W, bar, th_bar, external_bar ? external_bar + 6 * b : external_bar);
+  };
+  outwards(t, [&](int b) {
+    int P = t.parent[b], d0 = t.v_adr[b], n = joint_nv(t.joint[b]);
+    Motion<T> W = P >= 0 ? bar.f[P] : zero_motion<T>();
+    for (int d = d0; d < d0 + n; d++) {
+      W = fma(tau_bar[d], tr.S[d], W);
+      bar.S[d] = fma(tau_bar[d], tr.f[b], bar.S[d]);
+    }
+    bar.f[b] = W;
+    if constexpr (kTeam == 1) force(b);
   });
+  if constexpr (kTeam > 1) share(t.nb, force);
   leaves_first(
       t, [&](int b) { body_acceleration_adj(t, tr, v, qdd, b, bar.a[b], bar, v_bar, qdd_bar); },
       [&](int c, int P) {

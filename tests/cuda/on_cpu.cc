@@ -32,7 +32,7 @@ extern "C" const char* call(const Call* c, unsigned char* scratch, long first, l
     long w = i;
 #ifdef CS_PART
     in = {order, order + 4, int(end - first)};
-    if (CS_PART == kPartSolve) w = first + in.worlds[i - first];
+    if (CS_PART >= kPartSolve) w = first + in.worlds[i - first];
 #endif
     int k = int(w - first);
     unsigned char* memory = scratch ? scratch + k * CS_SCRATCH : own;
