@@ -38,6 +38,18 @@ template <class T> struct Lapse {
   T h, full;
 };
 
+// Bars of a contact's column, the point that they act at, and what they are worth to the velocity there per speed of the dof
+template <class T> struct ColumnBars {
+  T j0, j1, j2;
+  Vec3<T> x, jv_bar;
+};
+// no adjoint: a part of contact_J_adj.   of column k of block i, where its sign is known
+template <class T> CS_FN ColumnBars<T> column_bars(const Rows<T>& rw, const Span& s, int i, const T* J_bar, int k, T sign) {
+  const Mat3<T> C = rw.C[i];
+  T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0);
+  return {j0, j1, j2, point_for(rw.x_a[i], rw.x_b[i], sign), sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2)};
+}
+
 // contact_J: the rows of block i; their velocities star under v*, and now of the normal under v
 template <class T>
 CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* v, Vec3<T>& star, T& now) {
@@ -59,16 +71,6 @@ CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i
     T j2 = dot(C.r2, jv);
     J[2 * s.m + k] = j2, star.z = fma(j2, v_star, star.z);
   }
-}
-// no adjoint: a part of contact_J_adj.   bars of column k of contact block i, and what they are worth to the velocity at its point per speed of the dof
-template <class T> struct ColumnBars {
-  T j0, j1, j2;
-  Vec3<T> x, jv_bar;
-};
-template <class T> CS_FN ColumnBars<T> column_bars(const Rows<T>& rw, const Span& s, int i, const T* J_bar, int k, T sign) {
-  const Mat3<T> C = rw.C[i];
-  T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0);
-  return {j0, j1, j2, point_for(rw.x_a[i], rw.x_b[i], sign), sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2)};
 }
 // adjoint: C_bar, x_bar and S_bar from J_bar; teams have S_bar from contact_S_adj
 template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
