@@ -1,6 +1,8 @@
-"""Shared by all tests: the --slow and --full options, and the same random numbers in every run."""
+"""Shared by all tests: the --slow and --full options, Ctrl-C, and the same random numbers in every run."""
 
 import random
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +12,12 @@ import torch
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
     parser.addoption("--full", action="store_true", help="also run the tests marked full")
+
+
+def pytest_configure(config):
+    """Ctrl-C interrupts, which tests rely on, also where a shell started them in the background: there it is ignored."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config, items):

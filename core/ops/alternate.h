@@ -129,6 +129,17 @@ template <class T> CS_FN void cut_grown(const Rows<T>& rw, T* bar, int r0, int n
   if (any(grown)) share(n, [&](int k) { bar[r0 + k] = select(grown, T(0), bar[r0 + k]); });
 }
 
+// no adjoint: a part of adjoints.   A -= y x^T, n x n: threads of a team take a column each
+template <class T> CS_FN void minus_product(T* A, const T* y, const T* x, int n) {
+  if constexpr (kTeam > 1) {
+    share(n, [&](int j) {
+      for (int i = 0; i < n; i++) A[i * n + j] = fnma(y[i], x[j], A[i * n + j]);
+    });
+  } else {
+    for (int i = 0; i < n; i++) minus(A + i * n, y[i], x, n);
+  }
+}
+
 // adjoint, in place on rb.lam; rw.lam holds lambda before it, took: 1 in lanes that moved. The passes are run again, and p is kept of each: x is z, and what it
 // changes by over o. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x.   least: see cut_grown
 template <class T>
@@ -151,10 +162,11 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
       island_times(rw, s, at.G, q, n, [&](int j, T y) { kept(k + 1)[r0 + j] = pass_on(over, kept(k)[r0 + j], y, z[j]); });
     }
     auto project_adj = [&](int k) {  // z_bar to p_bar
-      for (int i = at.last - 1; i >= at.first; i--)
+      for (int i = at.last - 1; i >= at.first && t.turns; i--)
         if (rw.kind[i] == kTurnRow) project_block_adj(rw, o, i, kept(k), rw.lam, z_bar, rb, p_bar);
-      for (int i = at.first; i < at.last; i++)
-        if (rw.kind[i] != kTurnRow) project_block_adj(rw, o, i, kept(k), rw.lam, z_bar, rb, p_bar);
+      share(at.last - at.first, [&](int i) {
+        if (rw.kind[at.first + i] != kTurnRow) project_block_adj(rw, o, at.first + i, kept(k), rw.lam, z_bar, rb, p_bar);
+      });
     };
     auto D_bar = [&](int j, T by) {  // D = d / rho
       rb.rho[r0 + j] = fnma(d * rw.inv_rho[r0 + j] * rw.inv_rho[r0 + j], by, rb.rho[r0 + j]);
@@ -168,7 +180,7 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
       alternate_project(t, rw, o, at, kept(k));
       island_times(rw, s, at.G, p_bar + r0, n, [&](int j, T y) { q_bar[r0 + j] = over * y; });
       share(n, [&](int j) { x[r0 + j] = (next[j] - p[j]) / over + z[j]; });
-      for (int i = 0; i < n; i++) minus(A_bar + i * n, q_bar[r0 + i], x + r0, n);
+      minus_product(A_bar, q_bar + r0, x + r0, n);
       share(n, [&](int j) {
         T D = d * rw.inv_rho[r0 + j], by = q_bar[r0 + j];
         D_bar(j, by * (z[j] + (z[j] - p[j]) - x[r0 + j]));
@@ -185,8 +197,9 @@ CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int
       D_bar(j, rho * rho * rw.y[r0 + j] * p_bar[r0 + j]);
       rb.b[r0 + j] += y_bar[j];
       rb.lam[r0 + j] = select(moved, p_bar[r0 + j], rb.lam[r0 + j]);
+      before[r0 + j] = -before[r0 + j];  // what y_bar is worth to A is added
     });
-    for (int i = 0; i < n; i++) minus(A_bar + i * n, -y_bar[i], before + r0, n);
+    minus_product(A_bar, y_bar, before + r0, n);
     island_times(rw, s, A, y_bar, n, [&](int j, T y) { rb.lam[r0 + j] += y; });
   }
 }

@@ -40,6 +40,8 @@ template <class T> CS_FN T column_sign(const Tree& t, const Rows<T>& rw, int i, 
   block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
   auto moves = [&](int body) {
     int above = body < 0 ? -1 : t.last_dof[body];
+    if (above >= d && t.form == kSparse)
+      return t.dof_depth[d] <= t.dof_depth[above] && t.row_dof[t.row_adr[above] + t.dof_depth[d]] == d;
     while (above > d) above = t.dof_parent[above];
     return above == d;
   };
