@@ -105,9 +105,10 @@ template <class T> CS_WHOLE void step(const Tree& t, const Params<T>& th, const 
   arrive(t, th, tr, rw, o, in, q_next, v_next);
 }
 // adjoint, after step() has filled the trace.   q_next_bar is tangent; v_next_bar is used up.   rb.impulse: bars of the contacts' impulses
-template <class T> CS_OP void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                       const Options& o, const Inputs<T>& in, const T* v_next, const T* q_next_bar, T* v_next_bar,
-                                       const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar, InputBars<T>& in_bar) {
+template <class T> CS_WHOLE void step_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                          const Options& o, const Inputs<T>& in, const T* v_next, const T* q_next_bar,
+                                          T* v_next_bar, const Bars<T>& bar, const RowBars<T>& rb, const Params<T>& th_bar,
+                                          InputBars<T>& in_bar) {
   CS_ALIGN();
   bars_clear(t, bar);
   bool falls = o.impacts && constrained(t);

@@ -87,8 +87,9 @@ template <class T, class E> CS_WHOLE void one_step(const RolloutCall<E>& c, Roll
   step(t, th, b.tr, b.rw, c.options, rollout_inputs(c, b, q, v), q_next, v_next);
 }
 // adjoint, after one_step on the same buffers; q_tan, v_bar: the costate after it, in q_acc and v_acc that before it
-template <class T, class E> CS_OP void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g, const Params<T>& th,
-                                                    const Inputs<T>& in, const Params<T>& th_bar, InputBars<T>& in_bar) {
+template <class T, class E> CS_WHOLE void one_step_adj(const RolloutCall<E>& c, RolloutBuffers<T>& b, Group g,
+                                                       const Params<T>& th, const Inputs<T>& in, const Params<T>& th_bar,
+                                                       InputBars<T>& in_bar) {
   const Tree& t = tree_of(c);
   CS_IF(Options, c.options, impacts) {
     auto show = [&](int bits) {

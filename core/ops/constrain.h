@@ -257,10 +257,10 @@ template <class T> CS_OP void J_bars(const Tree& t, const Rows<T>& rw, const Row
 
 // adjoint, after the forward on the same trace. v_bar: of v+ on entry, of v* (that is, s = v_bar+ - J^T w) on return; rb.impulse is set,
 // and what rb.eq holds by the projection. rb.u = H^-1 s is what motion_adj needs next, with the accelerations (v+ - v) / h
-template <class T> CS_OP void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
-                                            const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
-                                            const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
-                                            InputBars<T>& in_bar) {
+template <class T> CS_WHOLE void constrain_adj(const Tree& t, const Params<T>& th, const Trace<T>& tr, const Rows<T>& rw,
+                                               const RowInputs<T>& in, const Options& o, const T* v_next, T* v_bar,
+                                               const RowBars<T>& rb, const Bars<T>& bar, const Params<T>& th_bar,
+                                               InputBars<T>& in_bar) {
   const EqualityBars<T>& eb = rb.eq;
   share_rows(t.nv, [&](int d) { rb.g[d] = v_bar[d]; });
   if (rw.count[0]) constrained_solve(t, tr, rw, rb.g, eb.w);
