@@ -36,7 +36,8 @@ def cases():
         ("quadruped", False, True, torch.float64), ("ant", True, False, torch.float32), ("loop", True, True, torch.float64),
     ):  # fmt: skip
         words = (name, "teams" if outside else "threads", "quick" if quick else "well", str(dtype)[6:])
-        yield pytest.param(name, outside, quick, dtype, id=", ".join(words), marks=() if name == "arm" else pytest.mark.slow)
+        mark = pytest.mark.slow if outside or quick else pytest.mark.full
+        yield pytest.param(name, outside, quick, dtype, id=", ".join(words), marks=() if name == "arm" else mark)
 
 
 @pytest.mark.parametrize(("name", "outside", "quick", "dtype"), [*cases()])
