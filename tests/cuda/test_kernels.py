@@ -103,16 +103,19 @@ def test_steps_and_their_adjoint(name, team, tmp_path):
     check_adjoint(kernels, (COUNT, STEPS, 1), inputs, found, at, sim.options)
 
 
-def check_adjoint(kernels, counts, inputs, states, at, options, **how):
+def check_adjoint(kernels, counts, inputs, states, at, options, contacts_bar=None, **how):
     """The engine's bits, of random bars of all states; of parameters to rounding: worlds are added up in another order."""
+    norms = [torch.full((counts[1], counts[0]), -1.0, dtype=torch.float64) for _ in range(2)]
     bars = [torch.randn_like(x) for x in states]
     ours = [None if x is None else torch.empty_like(x) for x in inputs]
     how = {"decay": 1.0, "truncate": 0, "options": options, "clip": 0.0} | how
-    kernels.rollout_adj(*counts, inputs, (*states, *bars), at, ours, **how, contacts_bar=None, norms=None)
+    kernels.rollout_adj(*counts, inputs, (*states, *bars), at, ours, **how, contacts_bar=contacts_bar, norms=norms[0])
     theirs = [None if x is None else np.empty_like(x.numpy()) for x in inputs]
     arrays = [None if x is None else x.contiguous().numpy() for x in inputs]
     after = (*(x.numpy() for x in states), at.numpy(), *(x.numpy() for x in bars))
-    kernels._tree.rollout_adj(*counts, arrays, *after, theirs, *how.values(), None, None)
+    shown = None if contacts_bar is None else contacts_bar.numpy()
+    kernels._tree.rollout_adj(*counts, arrays, *after, theirs, *how.values(), shown, norms[1].numpy())
+    assert torch.equal(*norms)
     for x, y in zip(ours, theirs, strict=True):
         if x is None:
             continue
@@ -157,7 +160,7 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_parts_of_an_adjoint(name, team, tmp_path, monkeypatch):
-    """The same, with three substeps, a decay, and a costate that is clipped."""
+    """The same, with three substeps, a decay, and a costate that is clipped and cut."""
     in_parts(monkeypatch)
     world = WORLDS[name]
     model = world.build()
@@ -171,7 +174,23 @@ def test_parts_of_an_adjoint(name, team, tmp_path, monkeypatch):
     traj = sim.rollout(cs.State(q, v), u if model.nu else None, steps=counts[1], substeps=counts[2])
     at = torch.tensor([[3], [3], [3], [0], [3]], dtype=torch.int32)
     states = [x[1:].contiguous() for x in (traj.q, traj.v)]
-    check_adjoint(kernels, counts, inputs, states, at, sim.options, decay=0.9, clip=2.0)
+    check_adjoint(kernels, counts, inputs, states, at, sim.options, decay=0.9, clip=2.0, truncate=2)
+
+
+@pytest.mark.parametrize("team", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_parts_of_an_adjoint_with_impulses(team, tmp_path, monkeypatch):
+    """What those that a step shows are worth."""
+    in_parts(monkeypatch)
+    model = WORLDS["quadruped"].build()
+    sim, kernels = WORLDS["quadruped"].simulator(model), OnCpu(model, tmp_path, team)
+    kernels._most_local = 0
+    q, v, u = WORLDS["quadruped"].inputs(model, COUNT, 1)
+    inputs, _ = sim.gather(cs.State(q, v), u, None, None, None, time=1)
+    after, info = sim.step(cs.State(q, v), u[0], info=True)
+    assert (info.contacts.impulse != 0).any()
+    shown = torch.randn(COUNT, 12 * kernels._tree.max_contacts, dtype=torch.float64)
+    at = torch.ones(COUNT, 1, dtype=torch.int32)
+    check_adjoint(kernels, (COUNT, 1, 1), inputs, [x[None].contiguous() for x in after], at, sim.options, contacts_bar=shown)
 
 
 @pytest.mark.slow
