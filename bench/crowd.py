@@ -6,7 +6,7 @@ States and controls are drawn as in gait.py, on the device: a robot with servos 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import tau
 from statistics import median
@@ -50,6 +50,7 @@ class Crowd:
     dt: float  # s
     start: cs.State
     controls: Tensor
+    margin: float | None = None  # m, of contacts; None: as it is by default
 
     @property
     def world_steps(self) -> int:
@@ -59,23 +60,24 @@ class Crowd:
     def simulator(self, **options: Any) -> cs.Simulator:
         """On the device and in the precision of the states."""
         q = self.start.q
+        options = {"contact": cs.Contact(margin=self.margin), **options}
         return cs.Simulator(self.model, self.dt, device=str(q.device), dtype=q.dtype, **options)
 
 
 def gather(
     robot: Robot, model: cs.Model, worlds: int, steps: int, *, dt: float, burn_in: int, device: str, dtype: torch.dtype,
-    seed: int = 0,
+    margin: float | None = None, seed: int = 0,
 ) -> Crowd:  # fmt: skip
     """Random states around the stance, random controls, and `burn_in` steps of them behind us."""
     dice = Dice(device, seed)
     draw = _trot if robot.kp else _thrash
     start, controls = _start(robot, worlds, dice), draw(robot, worlds, burn_in + steps, dt, dice).to(dtype)
-    crowd = Crowd(robot, model, dt, cs.State(*(x.to(dtype) for x in start)), controls[burn_in:])
+    crowd = Crowd(robot, model, dt, cs.State(*(x.to(dtype) for x in start)), controls[burn_in:], margin)
     sim = crowd.simulator()
     sim.compile(gradient=False, worlds=worlds)
     with torch.no_grad():
         traj = sim.rollout(crowd.start, controls[:burn_in])
-    return Crowd(robot, model, dt, cs.State(*(x.clone() for x in traj[-1])), controls[burn_in:].clone())
+    return replace(crowd, start=cs.State(*(x.clone() for x in traj[-1])), controls=controls[burn_in:].clone())
 
 
 def _start(robot: Robot, worlds: int, dice: Dice) -> cs.State:
@@ -171,12 +173,13 @@ class Look(NamedTuple):
     contacts: float  # contacts with rows, mean over all steps of all worlds
     unsolved: float  # share of steps with a natural residual above UNSOLVED
     worst: float  # m/s, the largest residual
+    deepest: float  # m, the deepest penetration
     lost: int  # worlds that diverged, and steps that had more contacts than there was room for
 
 
 def look(sim: cs.Simulator, crowd: Crowd, policy: Policy | None = None) -> Look:
     """Step by step, each step with a status of its own."""
-    state, contacts, residuals, lost = crowd.start, [], [], 0
+    state, contacts, residuals, depths, lost = crowd.start, [], [], [], 0
     with torch.no_grad():
         for t, given in enumerate(crowd.controls):
             control = given if policy is None else policy(state, None, t)
@@ -184,6 +187,8 @@ def look(sim: cs.Simulator, crowd: Crowd, policy: Policy | None = None) -> Look:
             state = traj[-1]
             contacts.append(traj.status.contacts.double().mean())
             residuals.append(traj.status.residual)
+            depths.append(traj.status.penetration.max())
             lost += int(traj.diverged.sum() + traj.status.overflow.sum())
     residual = torch.stack(residuals)
-    return Look(float(torch.stack(contacts).mean()), float((residual > UNSOLVED).double().mean()), float(residual.max()), lost)
+    unsolved = float((residual > UNSOLVED).double().mean())
+    return Look(float(torch.stack(contacts).mean()), unsolved, float(residual.max()), float(max(depths)), lost)

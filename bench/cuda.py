@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from platform import python_version
@@ -40,6 +40,7 @@ SECONDS, QUICK_SECONDS = 2.0, 0.2  # of timing, for each row
 POLICY_WORLDS = 8192
 MEMORY_WORLDS, MEMORY_STEPS, MEMORY_TARGET = 4096, 1000, 4.0  # the last in GB
 FIRST_TARGET, CACHED_TARGET = 15.0, 2.0  # s
+MARGIN = 0.002  # m, of the humanoid: a smaller one lets it go deeper into the ground (by hand, on the CPU), this one does not
 FORWARD, BOTH, EXACT = "forward", "forward and backward", 'forward and backward, gradient="exact"'
 # steps per second of MuJoCo Warp 4.0, forward only: measured by us on an H200, and what is published for other GPUs
 WARP = {8192: 10.7e6, 65_536: 16.4e6}
@@ -47,15 +48,15 @@ WARP_ELSEWHERE, ELSEWHERE_TARGET = (3e6, 9.5e6), 1.5
 TARGETS = {(FORWARD, 8192): 30e6, (FORWARD, 65_536): 80e6, (BOTH, 65_536): 20e6}  # quadruped in float32, steps per second
 COLUMNS = (
     "what", "precision", "worlds", "M steps/s", "MuJoCo Warp, forward", "ratio", "contacts", "unsolved", "largest residual, m/s",
-    "lost", "largest gradient",
+    "deepest, mm", "lost", "largest gradient",
 )  # fmt: skip
 NOTES = f"""Rollouts of {{steps}} steps of {{dt:g}} ms {{how}}, after {{burn_in}} that
 are not timed; millions of steps per second, worlds times steps over time. Every world has its own random state and controls.
 {{who}}
 Backward is by the first states, {{by}} and all parameters (shared by all worlds), from gradients that arrive at every state.
-Contacts: with rows, mean over all steps. Unsolved: share of steps with a natural residual above {c.UNSOLVED:g} m/s. Lost:
-worlds that diverged, and steps with more contacts than there was room for. Ratios, also those of backward, are to the forward
-steps of {{peer}}."""
+Contacts: with rows, mean over all steps{{near}}. Unsolved: share of steps with a natural residual above {c.UNSOLVED:g} m/s.
+Deepest: of all penetrations. Lost: worlds that diverged, and steps with more contacts than there was room for. Ratios, also those
+of backward, are to the forward steps of {{peer}}."""
 HERE = "MuJoCo Warp 4.0, which we measured before, on an H200, on this robot, at " + " and ".join(
     f"{speed / 1e6:g} M in {worlds:,} worlds" for worlds, speed in WARP.items()
 )
@@ -83,7 +84,7 @@ class Plan:
 @dataclass(frozen=True)
 class Case:
     """A robot, its model, step size (s), steps before the clock starts, what its worlds do, and the peer's numbers in words;
-    `apart`: if its links touch each other, those that do not."""
+    `apart`: if its links touch each other, those that do not; `margin` of contacts, m, and `near`, that in words."""
 
     robot: Callable[[], Robot]
     model: Callable[[], cs.Model]
@@ -92,11 +93,13 @@ class Case:
     who: str
     peer: str = ELSEWHERE
     apart: warp.Apart | None = None
+    margin: float | None = None
+    near: str = ""
 
     def crowd(self, plan: Plan, worlds: int, dtype: torch.dtype = torch.float32) -> c.Crowd:
         """Its worlds, in the middle of what they do."""
         options: dict[str, Any] = {"dt": self.dt, "burn_in": self.burn_in, "device": plan.device, "dtype": dtype}
-        return c.gather(self.robot(), self.model(), worlds, plan.steps, **options)
+        return c.gather(self.robot(), self.model(), worlds, plan.steps, margin=self.margin, **options)
 
 
 CASES = {
@@ -111,7 +114,9 @@ CASES = {
     "humanoid": Case(
         humanoid, humanoid_model, 0.005, 5 * BURN_IN,
         f"""A humanoid of 27 dof like MuJoCo's, 41 kg. It has fallen and lies; its links touch each other, too; 21 limits; motors
-of up to 4 N m, held for {HOLD} steps.""", apart=APART,
+of up to 4 N m, held for {HOLD} steps.""", apart=APART, margin=MARGIN, near=f""": those whose gap,
+less what it closes in the step at its present speed, is below {1e3 * MARGIN:g} mm (`margin`; by
+default it is 5 mm in steps of 5 ms)""",
     ),
 }  # fmt: skip
 
@@ -141,28 +146,31 @@ def tables(plan: Plan, names: Sequence[str] = ()) -> Iterator[Table]:
 def titled(plan: Plan, name: str, title: str, *, how: str = "in one call", by: str = "the controls") -> Table:
     """An empty table of throughput."""
     case = CASES[name]
-    words = {"who": case.who, "peer": warp.told(case.peer), "how": how, "by": by}
+    words = {"who": case.who, "peer": warp.told(case.peer), "how": how, "by": by, "near": case.near}
     notes = NOTES.format(steps=plan.steps, dt=1e3 * case.dt, burn_in=case.burn_in, **words)
     return Table(f"{title}, {plan.device}", COLUMNS, notes=notes)
 
 
 def throughput(
-    table: Table, plan: Plan, crowd: c.Crowd, ways: Sequence[str], peer: float | None, *, policy: bool = False
+    table: Table, plan: Plan, crowd: c.Crowd, ways: Sequence[str], peer: float | None, *, policy: bool = False, besides: str = ""
 ) -> dict[str, float]:  # fmt: skip
-    """A row for each way to run a crowd; gives steps per second. A way that fails has a row that says so, and no speed."""
+    """A row for each way to run a crowd; gives steps per second. A way that fails has a row that says so, and no speed.
+
+    besides : what is to be said of each way.
+    """
     found: dict[str, float] = {}
     head = str(crowd.controls.dtype).removeprefix("torch."), f"{crowd.controls.shape[1]:,}"
     network = c.Policy(crowd) if policy else None
     seen = c.look(crowd.simulator(), crowd, network)
-    told = f"{seen.contacts:.1f}", f"{seen.unsolved:.3%}", f"{seen.worst:.1e}", seen.lost
+    told = f"{seen.contacts:.1f}", f"{seen.unsolved:.3%}", f"{seen.worst:.1e}", f"{1e3 * seen.deepest:.2g}", seen.lost
     for way in ways:
         try:
             speed, gradient = measure(plan, crowd, way, network)
         except (RuntimeError, MemoryError) as error:  # of memory, say: the other rows are still worth having
-            table.add(way, *head, f"failed: {str(error).splitlines()[0]}", "", "", *told, "")
+            table.add(way + besides, *head, f"failed: {str(error).splitlines()[0]}", "", "", *told, "")
         else:
             ratio = ("", "") if peer is None else (f"{peer / 1e6:.3g}", times(speed / peer))
-            table.add(way, *head, f"{speed / 1e6:.3g}", *ratio, *told, gradient)
+            table.add(way + besides, *head, f"{speed / 1e6:.3g}", *ratio, *told, gradient)
             found[way] = speed
         print(" | ".join(table.rows[-1]), file=sys.stderr, flush=True)  # a table takes minutes
         gc.collect()
@@ -214,11 +222,14 @@ def other(plan: Plan, name: str) -> Table:
     """An ant or a humanoid, in float32."""
     table = titled(plan, name, f"The {name} in many worlds")
     for worlds in plan.worlds:
-        published = WARP_ELSEWHERE if worlds == 8192 else ()
-        crowd = CASES[name].crowd(plan, worlds)
+        published, case = WARP_ELSEWHERE if worlds == 8192 else (), CASES[name]
+        crowd = case.crowd(plan, worlds)
         quoted = max(published, default=None)
-        peer = warp.speed(table, crowd, quoted, apart=CASES[name].apart, seconds=plan.seconds)
+        peer = warp.speed(table, crowd, quoted, apart=case.apart, seconds=plan.seconds)
         speeds = throughput(table, plan, crowd, (FORWARD, BOTH), peer)
+        if case.margin is not None:
+            usual = replace(crowd, margin=None)
+            throughput(table, plan, usual, (FORWARD,), peer, besides=", margin as it is by default")
         here = () if peer is None or warp.missing() else ((peer, "in this run"),)
         for speed, where in (*here, *((speed, "elsewhere") for speed in published)):
             what = f"forward, {worlds:,} worlds, {ELSEWHERE_TARGET} times {speed / 1e6:.3g} M of MuJoCo Warp {where}"

@@ -2,6 +2,7 @@
 // no adjoint in this file: integers
 #pragma once
 #include "../data/rows.h"
+#include "tree_together.h"
 
 CS_BEGIN
 
@@ -59,8 +60,12 @@ CS_FN Chain chain_above(const Tree& t, int b) {
 
 // no adjoint: integers.   the dofs above two bodies, in order; returns how many
 CS_FN int merge_dofs(const Tree& t, int a, int b, int* list) {
-  Chain p = chain_above(t, a), q = chain_above(t, b);
   int n = 0;
+  if constexpr (kBits > 0) {
+    CS_SHORT (unsigned left = body_bits(t, a) | body_bits(t, b); left;) list[n++] = take_bit(left);
+    return n;
+  }
+  Chain p = chain_above(t, a), q = chain_above(t, b);
   while (p.next < p.end || q.next < q.end) {
     int d = p.next < p.end ? t.row_dof[p.next] : t.nv, e = q.next < q.end ? t.row_dof[q.next] : t.nv;
     int first = d < e ? d : e;

@@ -56,7 +56,7 @@ template <class T> CS_WHOLE void respond(const Tree& t, const Trace<T>& tr, cons
   if (rw.count[0]) {
     T* by = rw.sigma;
     impulse_response(t, tr, rw, 0, rw.count[0], rw.lam, static_cast<const int*>(nullptr), t.nv, by);
-    CS_FOR (int d = 0; d < t.nv; d++) v_next[d] += by[d], rw.dv[d] += by[d];
+    share_rows(t.nv, [&](int d) { v_next[d] += by[d], rw.dv[d] += by[d]; });
     CS_FOR (int r = 0; r < t.ne; r++) rw.eq.lam[r] += rw.eq.y[r];
   }
   CS_IF(Options, o, impacts) find_pushed(t, rw, o);

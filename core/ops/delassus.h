@@ -259,6 +259,9 @@ template <class T> CS_FN void add_rows(const Span& s, int m, const T* W, const T
 // rows answer with impulses that are left in rw.eq.y
 template <class T> CS_OP void impulse_response(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last,
                                                const T* lam, const int* dofs, int n, T* dv) {
+  if constexpr (kBits > 0) {
+    if (!dofs) return response_together(t, tr, rw, first, last, lam, dv);
+  }
   T* y = rw.eq.y;
   CS_FOR (int k = 0; k < n; k++) dv[dofs ? dofs[k] : k] = T(0);
   CS_FOR (int r = 0; r < t.ne; r++) y[r] = T(0);

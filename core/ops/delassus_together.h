@@ -4,8 +4,7 @@
 // above which the compiler knows. What two blocks share are the bits that both have.
 // no adjoint in this file: see ops/delassus.h
 #pragma once
-#include "../data/rows.h"
-#include "tree_together.h"
+#include "columns.h"
 
 CS_BEGIN
 
@@ -15,13 +14,11 @@ constexpr int kWidth = Tree::planar ? 2 : 3;
 constexpr int kWidth = 3;
 #endif
 
-// no adjoint: integers.   how many bits are set
-CS_FN int bit_count(unsigned x) {
-#ifdef __CUDA_ARCH__
-  return __popc(x);
-#else
-  return __builtin_popcount(x);
-#endif
+// no adjoint: integers.   the columns of block i, as bits
+template <class T> CS_FN unsigned block_bits(const Tree& t, const Rows<T>& rw, int i) {
+  int a, b;
+  block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
+  return body_bits(t, a) | body_bits(t, b);
 }
 
 // no adjoint: see above.   L^T y = J^T,  W = D^-1 y  of row j of a block
@@ -30,26 +27,20 @@ CS_FN void row_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, cons
   constexpr int n = kBits ? kBits : 1;
   int of_J = s.J + j * s.m, of_Y = s.Y + j * s.s;
   T y[n];
-  auto place = [&](int d) { return bit_count(columns & ((1u << d) - 1)); };
-  CS_STRIP (int d = 0; d < n; d++) y[d] = columns >> d & 1 ? rw.J[of_J + place(d)] : T(0);
+  CS_STRIP (int d = 0; d < n; d++) y[d] = columns >> d & 1 ? rw.J[of_J + bit_place(columns, d)] : T(0);
   CS_STRIP (int d = n - 1; d >= 0; d--) {
     int depth = t.dof_depth[d];
     CS_STRIP (int c = d + 1; c < n; c++)
       if (is_above(t, d, c)) y[d] = fnma(tr.L[t.row_adr[c] + depth], y[c], y[d]);
   }
   CS_STRIP (int d = 0; d < n; d++)
-    if (columns >> d & 1) rw.Y[of_Y + place(d)] = y[d], rw.W[of_Y + place(d)] = y[d] * tr.D_inv[d];
+    if (columns >> d & 1) rw.Y[of_Y + bit_place(columns, d)] = y[d], rw.W[of_Y + bit_place(columns, d)] = y[d] * tr.D_inv[d];
 }
 
 // no adjoint: see above.   of all rows; the columns of all blocks in `columns`
 template <class T> CS_FN void halves_together(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int* columns) {
   int blocks = rw.count[0];
-  share(blocks, [&](int i) {
-    Span s = span(rw, i);
-    unsigned all = 0;
-    for (int k = 0; k < s.m; k++) all |= 1u << s.col[k];
-    columns[i] = int(all);
-  });
+  share(blocks, [&](int i) { columns[i] = int(block_bits(t, rw, i)); });
   share(kWidth * blocks, [&](int k) {
     int i = k / kWidth, j = k % kWidth;
     Span s = span(rw, i);
@@ -64,19 +55,24 @@ template <class T> CS_FN void pair_together(const Rows<T>& rw, int i, int j, con
   const T *Y = rw.Y + a.Y, *W = rw.W + b.Y;
   int next_a = a.n == 1 ? 0 : 1, next_b = b.n == 1 ? 0 : 1;
   unsigned of_a = unsigned(columns[i]), of_b = unsigned(columns[j]);
-  T s[kWidth][kWidth], w[kWidth];
+  T s[kWidth][kWidth];
   CS_STRIP (int x = 0; x < kWidth; x++)
     CS_STRIP (int y = 0; y < kWidth; y++) s[x][y] = T(0);
+  constexpr int strip = 3;  // columns that are read at once: zeros where there are no more, which add nothing
+  const T *of_Y[kWidth], *of_W[kWidth];
+  CS_STRIP (int x = 0; x < kWidth; x++) of_Y[x] = Y + x * next_a * a.s, of_W[x] = W + x * next_b * b.s;
   // columns that follow each other in both, and those after a gap, and so on
-  for (unsigned both = of_a & of_b; both;) {
+  CS_SHORT (unsigned both = of_a & of_b; both;) {
     unsigned first = both & (0u - both), run = both & ~(both + first);
-    const T *at_a = Y + bit_count(of_a & (first - 1)), *at_b = W + bit_count(of_b & (first - 1));
-    for (int k = bit_count(run); k > 0; k--, at_a++, at_b++) {
-      CS_STRIP (int y = 0; y < kWidth; y++) w[y] = at_b[y * next_b * b.s];
-      CS_STRIP (int x = 0; x < kWidth; x++) {
-        T v = at_a[x * next_a * a.s];
-        CS_STRIP (int y = 0; y < kWidth; y++) s[x][y] = fma(v, w[y], s[x][y]);
-      }
+    int at_a = bit_count(of_a & (first - 1)), at_b = bit_count(of_b & (first - 1));
+    CS_SHORT (int left = bit_count(run); left > 0; left -= strip, at_a += strip, at_b += strip) {
+      T y[strip][kWidth], w[strip][kWidth];
+      CS_STRIP (int c = 0; c < strip; c++)
+        CS_STRIP (int x = 0; x < kWidth; x++)
+          y[c][x] = c < left ? of_Y[x][at_a + c] : T(0), w[c][x] = c < left ? of_W[x][at_b + c] : T(0);
+      CS_STRIP (int c = 0; c < strip; c++)
+        CS_STRIP (int i = 0; i < kWidth; i++)
+          CS_STRIP (int j = 0; j < kWidth; j++) s[i][j] = fma(y[c][i], w[c][j], s[i][j]);
     }
     both ^= run;
   }
@@ -86,6 +82,40 @@ template <class T> CS_FN void pair_together(const Rows<T>& rw, int i, int j, con
       T sum = i == j && y > x ? s[y][x] : s[x][y];
       to[x * next_a * n + y * next_b] = across[y * next_b * n + x * next_a] = sum;
     }
+}
+
+// no adjoint: linear in lam.   dv = H^-1 J^T lam of all blocks: impulse_response of ops/delassus.h, by threads that have a dof each
+template <class T>
+CS_FN void response_together(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int first, int last, const T* lam, T* dv) {
+  constexpr int strip = 4;  // blocks whose numbers are read at once
+  HeldDofs<T> sum;
+  CS_STRIP (int r = 0; r < sum.R; r++) sum.at[r] = T(0);
+  team_wait();
+  CS_SHORT (int begin = first; begin < last; begin += kTeam) {
+    int own = begin + team_rank(), end = begin + kTeam < last ? begin + kTeam : last;
+    int columns = own < last ? int(block_bits(t, rw, own)) : 0;
+    CS_SHORT (int i = begin; i < end; i += strip) {
+      T W[strip][kWidth][sum.R], l[strip][kWidth];
+      CS_STRIP (int c = 0; c < strip; c++) {
+        unsigned bits = unsigned(of_rank(columns, i + c < end ? i + c - begin : 0));
+        Span s = span(rw, i + c < end ? i + c : i);
+        const T* from = rw.W + s.Y;
+        CS_STRIP (int j = 0; j < kWidth; j++) {
+          bool there = i + c < end && j < s.n;
+          l[c][j] = there ? lam[s.r + j] : T(0);
+          CS_STRIP (int r = 0; r < sum.R; r++) {
+            int d = sum.dof(r);
+            W[c][j][r] = there && d < t.nv && (bits >> d & 1) ? from[j * s.s + bit_place(bits, d)] : T(0);
+          }
+        }
+      }
+      CS_STRIP (int c = 0; c < strip; c++)
+        CS_STRIP (int j = 0; j < kWidth; j++)
+          CS_STRIP (int r = 0; r < sum.R; r++) sum.at[r] = fma(W[c][j][r], l[c][j], sum.at[r]);
+    }
+  }
+  second_half_held(t, tr, sum);
+  keep_dofs(t, sum, dv);
 }
 
 CS_END

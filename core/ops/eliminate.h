@@ -48,17 +48,20 @@ template <int R, class T> CS_FN void eliminate_front(HeldElimination<T, R>& e, c
 
 // no adjoint: see above.   all chunks of columns after the P-th less what its pivots do to them; they move up
 template <int R, class T> CS_FN void eliminate_rest(HeldElimination<T, R>& e, int P, int chunks) {
-  CS_STRIP (int J = 1; J < kMostChunks; J++) {
-    if (P + J >= chunks) break;
-    CS_STRIP (int w = 0; w < kPivots; w++) {
-      T z[R];
-      CS_STRIP (int r = 0; r < R; r++) z[r] = e.K.at[r][kPivots * J + w];
-      CS_STRIP (int v = 0; v < kPivots; v++) {
-        T u = of_place(z, e.from[v]);
-        CS_STRIP (int r = 0; r < R; r++) z[r] = fnma(e.m[r][v], u, z[r]);
-      }
-      CS_STRIP (int r = 0; r < R; r++) e.K.at[r][kPivots * (J - 1) + w] = z[r];
+  constexpr int strip = 2 * kPivots;  // columns at a time; kMostChunks is odd
+  CS_STRIP (int j = kPivots; j < kPivots * kMostChunks; j += strip) {
+    if (j >= kPivots * (chunks - P)) break;
+    T z[strip][R];
+    CS_STRIP (int w = 0; w < strip; w++)
+      CS_STRIP (int r = 0; r < R; r++) z[w][r] = e.K.at[r][j + w];
+    CS_STRIP (int v = 0; v < kPivots; v++) {
+      T u[strip];
+      CS_STRIP (int w = 0; w < strip; w++) u[w] = of_place(z[w], e.from[v]);
+      CS_STRIP (int w = 0; w < strip; w++)
+        CS_STRIP (int r = 0; r < R; r++) z[w][r] = fnma(e.m[r][v], u[w], z[w][r]);
     }
+    CS_STRIP (int w = 0; w < strip; w++)
+      CS_STRIP (int r = 0; r < R; r++) e.K.at[r][j - kPivots + w] = z[w][r];
   }
 }
 
@@ -79,10 +82,11 @@ template <int R, class T> CS_FN void eliminate(const Together<T>& a, Pivots<T>* 
     eliminate_rest(e, P, chunks);
   }
   e.next = e.column(--e.k, a.count);
+  Pivots<T> U[R], before[R];  // a chunk of columns, and the one before, which is read meanwhile
+  CS_STRIP (int r = 0; r < R; r++) before[r] = kept[r * kTeam - kHeldPlaces];
   CS_SHORT (int P = chunks - 1; P >= 0; P--) {
     kept -= kHeldPlaces;
-    Pivots<T> U[R];
-    CS_STRIP (int r = 0; r < R; r++) U[r] = kept[r * kTeam];
+    CS_STRIP (int r = 0; r < R; r++) U[r] = before[r], before[r] = P > 0 ? kept[r * kTeam - kHeldPlaces] : U[r];
     CS_STRIP (int v = kPivots - 1; v >= 0; v--) {
       int j = kPivots * P + v;
       if (j >= a.n) continue;

@@ -41,13 +41,24 @@ template <class T> CS_FN bool may_hold(const Rows<T>& rw) {
 // no adjoint: memory.   rows whose iterations a team has near
 template <class T> CS_FN Rows<T> in_near(Rows<T> rw) {
   NearRows<T>& near = *near_memory(rw.near_team);
-  share(rw.count[1], [&](int r) {
-    near.b[r] = rw.b[r], near.lo[r] = rw.lo[r], near.hi[r] = rw.hi[r], near.rho[r] = rw.rho[r], near.inv_rho[r] = rw.inv_rho[r];
-  });
-  share(rw.count[0] + 1, [&](int i) {
-    near.kind[i] = rw.kind[i], near.first_row[i] = rw.first_row[i];
-    if (i < rw.count[0]) near.block_mu[i] = rw.block_mu[i];
-  });
+  struct {
+    T b, lo, hi, rho, inv_rho, mu;
+    int kind, first_row;
+  } own[2];  // numbers of a row and of a block: all are read before any is written
+  int k = team_rank(), rows = rw.count[1], blocks = rw.count[0];
+  CS_STRIP (int v = 0; v < 2; v++) {
+    int r = k + v * kTeam < rows ? k + v * kTeam : 0, i = k + v * kTeam < blocks ? k + v * kTeam : 0;
+    int next = k + v * kTeam < blocks ? i : blocks;
+    own[v] = {rw.b[r], rw.lo[r], rw.hi[r], rw.rho[r], rw.inv_rho[r], rw.block_mu[i], rw.kind[i], rw.first_row[next]};
+  }
+  team_wait();
+  CS_STRIP (int v = 0; v < 2; v++) {
+    int r = k + v * kTeam;
+    near.b[r] = own[v].b, near.lo[r] = own[v].lo, near.hi[r] = own[v].hi, near.rho[r] = own[v].rho,
+    near.inv_rho[r] = own[v].inv_rho;
+    near.block_mu[r] = own[v].mu, near.kind[r] = own[v].kind, near.first_row[r] = own[v].first_row;
+  }
+  team_wait();
   rw.is_held = true;
   rw.lam = near.lam, rw.y = near.y, rw.delta = near.delta, rw.before = near.before, rw.Ad = near.Ad, rw.trial = near.trial;
   rw.start = near.start, rw.stalled = near.stalled, rw.b = near.b, rw.lo = near.lo, rw.hi = near.hi, rw.rho = near.rho;
@@ -71,26 +82,20 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
   return of_rank(k < kTeam ? x[0] : x[R - 1], k);
 }
 
-// no adjoint: memory.   a symmetric matrix by places: threads read neighbours along its columns
-template <class T> CS_FN void by_places(const HeldPlaces& at, const T* A, Pivots<T>* to) {
-  CS_SHORT (int k = team_rank(); k < kPivots * at.chunks; k += kTeam) {
-    int row = at.row(k);
-    const T* from = A + (row < 0 ? 0 : row);
-    Pivots<T>*put = to + k, x;
-    CS_SHORT (int J = 0; J < at.first_contact(); J++, put += kHeldPlaces) {
-      CS_STRIP (int w = 0; w < kPivots; w++) {
-        bool there = kPivots * J + w < at.singles;
-        x.at[w] = there && row >= 0 ? *from : T(0);
-        from += there ? at.n : 0;
-      }
-      *put = x;
-    }
-    CS_SHORT (int J = at.first_contact(); J < at.chunks; J++, put += kHeldPlaces, from += kPivots * at.n) {
-      CS_STRIP (int w = 0; w < kPivots; w++) x.at[w] = row < 0 ? T(0) : from[w * at.n];
-      *put = x;
-    }
+// no adjoint: memory.   own rows of a symmetric matrix; zeros where there are none. Threads read neighbours along its columns, all of them before any is needed
+template <int R, class T> CS_FN void load_symmetric(Held<T, R>& K, const HeldPlaces& at, const T* A) {
+  const T* from[R];
+  bool mine[R];
+  CS_STRIP (int r = 0; r < R; r++) {
+    int row = at.row(team_rank() + r * kTeam);
+    mine[r] = row >= 0, from[r] = A + (row < 0 ? 0 : row);
   }
-  team_wait();
+  int places = kPivots * at.chunks, column = 0;
+  CS_STRIP (int j = 0; j < kPivots * kMostChunks; j++) {
+    bool there = j < at.singles || (j >= at.singles + at.gap && j < places);
+    CS_STRIP (int r = 0; r < R; r++) K.at[r][j] = there && mine[r] ? from[r][column] : T(0);
+    column += there ? at.n : 0;
+  }
 }
 // no adjoint: memory.   chunk J of an own row, of so many chunks and places
 template <class T> CS_FN Pivots<T> own_chunk(const Pivots<T>* from, int J, int r, int chunks, int places) {
@@ -106,14 +111,14 @@ template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* f
       CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = x.at[w];
     }
 }
-// no adjoint: memory.   with the other sign
-template <int R, class T> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int chunks) {
+// no adjoint: memory.   f(x) of its numbers x
+template <int R, class T, class F> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int chunks, const F& f) {
   CS_STRIP (int J = 0; J < kMostChunks; J++) {
     if (J >= chunks) break;
     CS_STRIP (int r = 0; r < R; r++) {
       const T* x = K.at[r] + kPivots * J;
       int k = r * kTeam + team_rank();
-      if (r == 0 || k < kPivots * chunks) to[J * kHeldPlaces + k] = {{-x[0], -x[1], -x[2]}};
+      if (r == 0 || k < kPivots * chunks) to[J * kHeldPlaces + k] = {{f(x[0]), f(x[1]), f(x[2])}};
     }
   }
 }
@@ -201,23 +206,22 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
     }
   team_wait();
   DenseSum<T> sum[2];
-  CS_SHORT (int J = 0; J < at.first_contact(); J++, A += kHeldPlaces)
-    CS_STRIP (int r = 0; r < 2; r++)
-      CS_STRIP (int w = 0; w < kPivots; w++)
-        sum[r].s = fma(own_chunk(A, 0, r, 1, kPivots * at.chunks).at[w], x[J].at[w], sum[r].s);
-  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
-  CS_SHORT (int J = at.first_contact(); J < at.chunks; J += group, A += group * kHeldPlaces) {
-    Pivots<T> a[group][2], by[group];
-    CS_STRIP (int g = 0; g < group; g++) {
-      by[g] = x[J + g];
+  constexpr int group = 7;  // chunks that are read at once; kMostChunks is a multiple of it
+  CS_SHORT (int J = 0; J < at.chunks; J += group, A += group * kHeldPlaces) {
+    Pivots<T> a[group][2];
+    CS_STRIP (int g = 0; g < group; g++)
       CS_STRIP (int r = 0; r < 2; r++) a[g][r] = own_chunk(A, g, r, at.chunks - J, kPivots * at.chunks);
-    }
     CS_STRIP (int g = 0; g < group; g++) {
       if (J + g >= at.chunks) break;
+      const Pivots<T> by = x[J + g];
+      bool joints = J + g < at.first_contact();
       CS_STRIP (int r = 0; r < 2; r++) {
         DenseSum<T>& to = sum[r];
-        to.s0 = fma(a[g][r].at[0], by[g].at[0], to.s0), to.s1 = fma(a[g][r].at[1], by[g].at[1], to.s1);
-        to.s2 = fma(a[g][r].at[2], by[g].at[2], to.s2);
+        const T* of = a[g][r].at;
+        if (joints)
+          CS_STRIP (int w = 0; w < kPivots; w++) to.s = fma(of[w], by.at[w], to.s);
+        else
+          to.s0 = fma(of[0], by.at[0], to.s0), to.s1 = fma(of[1], by.at[1], to.s1), to.s2 = fma(of[2], by.at[2], to.s2);
       }
     }
   }

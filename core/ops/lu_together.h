@@ -60,25 +60,21 @@ template <bool told, class T> CS_FN void eliminate_together(const Together<T>& a
   }
   // columns that the first `by` of the rows reach
   auto columns = [&](auto by, int from, int to) {
-    constexpr int strip = 4;  // read before any of them is written
+    constexpr int strip = 8;  // read before any of them is written
     T* at = own.K + from * c;
     const T* there = K + from * c;
-    int j = from;
-    auto some = [&](auto size) {
-      T x[decltype(size)::n];
-      CS_STRIP (int v = 0; v < decltype(size)::n; v++) x[v] = at[v * c];
+    CS_SHORT (int j = from; j < to; j += strip, at += strip * c, there += strip * c) {
+      T x[strip];
+      int of_v[strip];
+      CS_STRIP (int v = 0; v < strip; v++) of_v[v] = (j + v < to ? v : 0) * c, x[v] = at[of_v[v]];
       CS_STRIP (int row = 0; row < decltype(by)::n; row++) {
-        T u[decltype(size)::n];
-        CS_STRIP (int v = 0; v < decltype(size)::n; v++) u[v] = of(x[v], there + v * c, row);
-        CS_STRIP (int v = 0; v < decltype(size)::n; v++) x[v] = fnma(row == 0 ? m0 : row == 1 ? m1 : m2, u[v], x[v]);
+        T u[strip];
+        CS_STRIP (int v = 0; v < strip; v++) u[v] = of(x[v], there + of_v[v], row);
+        CS_STRIP (int v = 0; v < strip; v++) x[v] = fnma(row == 0 ? m0 : row == 1 ? m1 : m2, u[v], x[v]);
       }
-      CS_STRIP (int v = 0; v < decltype(size)::n; v++)
-        if (own.mine) at[v * c] = x[v];
-      j += decltype(size)::n, at += decltype(size)::n * c, there += decltype(size)::n * c;
-    };
-    if (decltype(by)::n == 3)
-      CS_SHORT (; j + strip <= to;) some(Size<strip>{});
-    CS_SHORT (; j < to;) some(Size<1>{});
+      CS_STRIP (int v = 0; v < strip; v++)
+        if (own.mine && j + v < to) at[of_v[v]] = x[v];
+    }
   };
   columns(Size<1>{}, r0 + 1, r1);
   if (many > 1) columns(Size<2>{}, r1 + 1, r2);

@@ -51,45 +51,59 @@ template <class T> CS_FN Pivots<T> project_chunk(const Options& o, Chunk<T>& x) 
   return q;
 }
 
+// no adjoint: a choice.   f(Size<1>) where a row for each thread is enough, else f(Size<2>)
+template <class F> CS_FN void by_rows(const HeldPlaces& at, const F& f) {
+  if (kPivots * at.chunks > kTeam)
+    f(Size<2>{});
+  else
+    f(Size<1>{});
+}
+
 // no adjoint: alternate_adj knows that dG = -G dA G.   A by places, and G = (A + D)^-1
 template <class T> CS_FN void held_inverse(const Rows<T>& rw) {
   HeldPlaces at = held_places(rw, 0);
-  by_places(at, rw.A, held_matrix(rw, kHeldA));
-  Held<T, 2> K;
-  T D[2];
-  CS_STRIP (int r = 0; r < 2; r++) {
-    int row = at.row(team_rank() + r * kTeam);
-    D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
-  }
-  load_held(K, held_matrix(rw, kHeldA), at.chunks, kPivots * at.chunks);
-  invert_held(K, D, at.chunks, held_near(rw));
-  store_held(K, held_matrix(rw, kHeldG), at.chunks);
+  by_rows(at, [&](auto size) {
+    constexpr int R = decltype(size)::n;
+    Held<T, R> K;
+    T D[R];
+    CS_STRIP (int r = 0; r < R; r++) {
+      int row = at.row(team_rank() + r * kTeam);
+      D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
+    }
+    load_symmetric(K, at, rw.A);
+    store_held(K, held_matrix(rw, kHeldA), at.chunks, [](T x) { return x; });
+    invert_held(K, D, at.chunks, held_near(rw));
+    store_held(K, held_matrix(rw, kHeldG), at.chunks, [](T x) { return -x; });
+  });
 }
 
 // no adjoint: see above.   from p [rows]; lambda is where they end
 template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, const T* p, T over, int passes) {
   HeldPlaces at = held_places(rw, 0);
-  Held<T, 2> G;
   Pivots<T>*q = held_near(rw), *of_contacts = q + kMostChunks, *x = of_contacts + kMostChunks;
   Chunk<T> own = chunk_of(rw, 0, at, team_rank(), T(ElementOf<T>(kStiff)), p);
   bool mine = team_rank() < at.chunks;
   team_wait();
   if (team_rank() < kMostChunks) of_contacts[team_rank()] = {{T(0), T(0), T(0)}};
-  load_held(G, held_matrix(rw, kHeldG), at.chunks, kPivots * at.chunks);
-  CS_SHORT (int k = 0; k < passes; k++) {
-    Pivots<T> to = project_chunk(o, own);
-    if (mine) (own.contact ? of_contacts : q)[team_rank()] = to;
-    team_wait();
-    T y[2];
-    held_times(G, at, q, of_contacts, y);
-    CS_STRIP (int r = 0; r < 2; r++) {
-      int place = team_rank() + r * kTeam;
-      if (place < kPivots * at.chunks) x[place / kPivots].at[place % kPivots] = y[r];
+  by_rows(at, [&](auto size) {
+    constexpr int R = decltype(size)::n;
+    Held<T, R> G;
+    load_held(G, held_matrix(rw, kHeldG), at.chunks, kPivots * at.chunks);
+    CS_SHORT (int k = 0; k < passes; k++) {
+      Pivots<T> to = project_chunk(o, own);
+      if (mine) (own.contact ? of_contacts : q)[team_rank()] = to;
+      team_wait();
+      T y[R];
+      held_times(G, at, q, of_contacts, y);
+      CS_STRIP (int r = 0; r < R; r++) {
+        int place = team_rank() + r * kTeam;
+        if (place < kPivots * at.chunks) x[place / kPivots].at[place % kPivots] = y[r];
+      }
+      team_wait();
+      const Pivots<T> by = x[mine ? team_rank() : 0];
+      CS_STRIP (int v = 0; v < kPivots; v++) own.p[v] = pass_on(over, own.p[v], by.at[v], own.z[v]);
     }
-    team_wait();
-    const Pivots<T> by = x[mine ? team_rank() : 0];
-    CS_STRIP (int v = 0; v < kPivots; v++) own.p[v] = pass_on(over, own.p[v], by.at[v], own.z[v]);
-  }
+  });
   project_chunk(o, own);
   CS_STRIP (int v = 0; v < kPivots; v++)
     if (own.row[v] >= 0) rw.lam[own.row[v]] = own.z[v];

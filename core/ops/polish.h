@@ -17,16 +17,29 @@ template <class T, class F> CS_FN void island_times(const Rows<T>& rw, int s, co
     auto rows = [&](int k, auto both) {
       const T *a = M + (k < n ? k : n - 1), *by = x;
       DenseSum<T> sum[2];
-      auto add = [&](T DenseSum<T>::* chain) {
-        T there = *by++;
-        CS_STRIP (int v = 0; v < decltype(both)::n; v++) sum[v].*chain = fma(a[v * kTeam], there, sum[v].*chain);
-        a += n;
+      // columns from j to before `end`, the v-th of them to the sum chain(v); they are read before any is added
+      auto columns = [&](int j, int end, const auto& chain) {
+        constexpr int strip = 12;
+        CS_SHORT (; j < end; j += strip) {
+          T there[strip], m[strip][2];
+          CS_STRIP (int v = 0; v < strip; v++) {
+            int c = j + v < end ? v : 0;
+            there[v] = by[c];
+            CS_STRIP (int u = 0; u < decltype(both)::n; u++) m[v][u] = a[c * n + u * kTeam];
+          }
+          CS_STRIP (int v = 0; v < strip; v++)
+            if (j + v < end)
+              CS_STRIP (int u = 0; u < decltype(both)::n; u++) sum[u].*chain(v) = fma(m[v][u], there[v], sum[u].*chain(v));
+          a += strip * n, by += strip;
+        }
+        a += (end - j) * n, by += end - j;
       };
-      CS_SHORT (int j = 0; j < singles; j++) add(&DenseSum<T>::s);
+      using Sum = DenseSum<T>;
+      columns(0, singles, [](int) { return &Sum::s; });
       if (rw.width == 2)
-        CS_SHORT (int j = singles; j < n; j += 2) add(&DenseSum<T>::s0), add(&DenseSum<T>::s1);
+        columns(singles, n, [](int v) { return v % 2 ? &Sum::s1 : &Sum::s0; });
       else
-        CS_SHORT (int j = singles; j < n; j += 3) add(&DenseSum<T>::s0), add(&DenseSum<T>::s1), add(&DenseSum<T>::s2);
+        columns(singles, n, [](int v) { return v % 3 == 2 ? &Sum::s2 : v % 3 ? &Sum::s1 : &Sum::s0; });
       CS_STRIP (int v = 0; v < decltype(both)::n; v++)
         if (k + v * kTeam < n) f(k + v * kTeam, sum[v].all(rw.width));
     };

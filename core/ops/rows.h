@@ -1,12 +1,10 @@
 // rows: the numbers of every row: J on its list of dofs, b = J v* + target, bounds, softness R.
-//
-//   contact: J = directions of the frame times the velocity of b against a at the contact point, per dof
-// saves: valid, x_a, x_b, C, block_mu, t_*, J, b, R, lo, hi
+// saves: valid, x_a, x_b, C, block_mu, t_*, b, R, lo, hi
 #pragma once
+#include "contact_J.h"
 #include "flight.h"
 #include "joint_rows.h"
 #include "overlap.h"
-#include "sides.h"
 #include "ties.h"
 
 CS_BEGIN
@@ -37,64 +35,6 @@ template <class T> CS_FN int tree_of_b(const Tree& t, const Rows<T>& rw, int i) 
 template <class T> struct Lapse {
   T h, full;
 };
-
-// Bars of a contact's column, the point that they act at, and what they are worth to the velocity there per speed of the dof
-template <class T> struct ColumnBars {
-  T j0, j1, j2;
-  Vec3<T> x, jv_bar;
-};
-// no adjoint: a part of contact_J_adj.   of column k of block i, where its sign is known
-template <class T> CS_FN ColumnBars<T> column_bars(const Rows<T>& rw, const Span& s, int i, const T* J_bar, int k, T sign) {
-  const Mat3<T> C = rw.C[i];
-  T j0 = J_bar[k], j1 = J_bar[s.m + k], j2 = rw.width == 3 ? J_bar[2 * s.m + k] : T(0);
-  return {j0, j1, j2, point_for(rw.x_a[i], rw.x_b[i], sign), sign * (j0 * C.r0 + j1 * C.r1 + j2 * C.r2)};
-}
-
-// contact_J: the rows of block i; their velocities star under v*, and now of the normal under v
-template <class T>
-CS_OP void contact_J(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* v, Vec3<T>& star, T& now) {
-  Span s = span(rw, i);
-  T* J = rw.J + s.J;
-  const Mat3<T> C = rw.C[i];
-  const Vec3<T> x_a = rw.x_a[i], x_b = rw.x_b[i];
-  block_signs(t, rw, i, J);
-  star = zero3<T>(), now = T(0);
-  CS_FOR (int k = 0; k < s.m; k++) {
-    int d = s.col[k];
-    T sign = J[k], v_star = rw.v_star[d];
-    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, point_for(x_a, x_b, sign)));
-    T j0 = dot(C.r0, jv), j1 = dot(C.r1, jv);
-    now = fma(j0, v[d], now);
-    J[k] = j0, J[s.m + k] = j1;
-    star.x = fma(j0, v_star, star.x), star.y = fma(j1, v_star, star.y);
-    if (rw.width < 3) continue;
-    T j2 = dot(C.r2, jv);
-    J[2 * s.m + k] = j2, star.z = fma(j2, v_star, star.z);
-  }
-}
-// adjoint: C_bar, x_bar and S_bar from J_bar; teams have S_bar from contact_S_adj
-template <class T> CS_OP void contact_J_adj(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int i, const T* J_bar,
-                                            const Bars<T>& bar, Mat3<T>& C_bar, Vec3<T>& x_bar) {
-  Span s = span(rw, i);
-  if constexpr (kTeam == 1) block_signs(t, rw, i, rw.sigma);
-  CS_FOR (int k = 0; k < s.m; k++) {
-    int d = s.col[k];
-    T sign = kTeam == 1 ? rw.sigma[k] : column_sign(t, rw, i, d);
-    ColumnBars<T> y = column_bars(rw, s, i, J_bar, k, sign);
-    Vec3<T> jv = sign * (tr.S[d].v + cross(tr.S[d].w, y.x));
-    C_bar.r0 = fma(y.j0, jv, C_bar.r0), C_bar.r1 = fma(y.j1, jv, C_bar.r1), C_bar.r2 = fma(y.j2, jv, C_bar.r2);
-    if constexpr (kTeam == 1) bar.S[d] += Force<T>{cross(y.x, y.jv_bar), y.jv_bar};
-    x_bar += cross(y.jv_bar, tr.S[d].w);
-  }
-}
-// no adjoint: a part of contact_J_adj.   S_bar, by threads that have a column each
-template <class T> CS_FN void contact_S_adj(const Tree& t, const Rows<T>& rw, int i, const T* J_bar, const Bars<T>& bar) {
-  Span s = span(rw, i);
-  share(s.m, [&](int k) {
-    ColumnBars<T> y = column_bars(rw, s, i, J_bar, k, column_sign(t, rw, i, s.col[k]));
-    bar.S[s.col[k]] += Force<T>{cross(y.x, y.jv_bar), y.jv_bar};
-  });
-}
 
 // no adjoint: a sum over a block's dofs.   J: one row
 template <class T> CS_FN T row_dot(const Span& s, const T* J, const T* x) {

@@ -38,6 +38,7 @@ template <class T> CS_FN void block_signs(const Tree& t, const Rows<T>& rw, int 
 template <class T> CS_FN T column_sign(const Tree& t, const Rows<T>& rw, int i, int d) {
   int a, b;
   block_bodies(t, rw, rw.kind[i], rw.same[i], a, b);
+  if constexpr (kBits > 0) return T(int(body_bits(t, b) >> d & 1) - int(body_bits(t, a) >> d & 1));
   auto moves = [&](int body) {
     int above = body < 0 ? -1 : t.last_dof[body];
     if (above >= d && t.form == kSparse)

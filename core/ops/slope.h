@@ -140,18 +140,16 @@ template <class T, class F> CS_FN void slope_row(const Rows<T>& rw, const Option
   if (part) c1 = rw.rho[r + 1] * (part == 1 ? c.Pxx : c.Pxy);
   if (pair) c2 = rw.rho[r + 1] * (part == 1 ? c.Pxy : c.Pyy);
   const T *A1 = A + b + (pair ? 1 : part), *A2 = pair ? A1 + 1 : A1;
-  int j = 0;
-  auto some = [&](auto size) {  // read before any of them is written
-    T y[decltype(size)::n];
-    CS_STRIP (int v = 0; v < decltype(size)::n; v++) {
-      int from = a.cols[j + v] * n;
+  constexpr int strip = 3 * kPivots;  // columns that are read before any is written
+  CS_SHORT (int j = 0; j < a.n; j += strip) {
+    T y[strip];
+    CS_STRIP (int v = 0; v < strip; v++) {
+      int from = a.cols[j + v < a.n ? j + v : j] * n;
       y[v] = pair ? fma(c1, A1[from], c2 * A2[from]) : c1 * A1[from];
     }
-    CS_STRIP (int v = 0; v < decltype(size)::n; v++) number(j + v) = y[v];
-    j += decltype(size)::n;
-  };
-  CS_SHORT (; j + 2 * kPivots <= a.n;) some(Size<2 * kPivots>{});
-  CS_SHORT (; j < a.n;) some(Size<1>{});
+    CS_STRIP (int v = 0; v < strip; v++)
+      if (j + v < a.n) number(j + v) = y[v];
+  }
   // what the diagonal has besides, and what is next to it
   auto add = [&](int row, T scale, T by, T more) {
     int at = here;

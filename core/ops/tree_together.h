@@ -14,10 +14,31 @@ CS_BEGIN
 #if CS_TEAM > 1 && defined(CS_MODEL)
 constexpr int kBits = Tree::form == kSparse && !Tree::ne && !Tree::large && Tree::nv <= 32 ? Tree::nv : 0;
 constexpr bool kHoldsRows = kBits > 0 && Tree::max_row <= kTeam;
+// no adjoint: integers.   the dofs above body b as bits, where dofs are so few; none of the world
+CS_FN unsigned body_bits(const Tree& t, int b) { return b < 0 ? 0 : unsigned(t.body_dofs[b]); }
 #else
 constexpr int kBits = 0;
 constexpr bool kHoldsRows = false;
+CS_FN unsigned body_bits(const Tree&, int) { return 0; }
 #endif
+
+// no adjoint: integers.   how many bits are set
+CS_FN int bit_count(unsigned x) {
+#ifdef __CUDA_ARCH__
+  return __popc(x);
+#else
+  return __builtin_popcount(x);
+#endif
+}
+// no adjoint: integers.   the place of dof d among those that are set
+CS_FN int bit_place(unsigned x, int d) { return bit_count(x & ((1u << d) - 1)); }
+// no adjoint: integers.   takes the lowest of the bits that are set away, and returns its place
+CS_FN int take_bit(unsigned& x) {
+  unsigned without = x & (x - 1);
+  int d = bit_count((x ^ without) - 1);
+  x = without;
+  return d;
+}
 
 // no adjoint: see above.   f(b) of every body, after that of its parent
 template <class F> CS_FN void outwards(const Tree& t, const F& f) {

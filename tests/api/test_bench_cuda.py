@@ -79,12 +79,13 @@ def test_humanoid_moves_as_in_mujoco(rng):
 
 def test_a_humanoid_falls_and_lies():
     case = cuda.CASES["humanoid"]
-    crowd = case.crowd(SMALL, 4, torch.float64)
+    crowd = case.crowd(SMALL, 64, torch.float64)
     sim = crowd.simulator()
     seen = c.look(sim, crowd)
+    assert 0 < seen.deepest < 0.002
     assert 10 <= seen.contacts <= 30 and seen.lost == 0
     assert (crowd.start.q[:, 2] < 0.4).all()
-    before, after = (sum(cs.energy(crowd.model, *state)) for state in (sim.initial_state(4), crowd.start))
+    before, after = (sum(cs.energy(crowd.model, *state)) for state in (sim.initial_state(64), crowd.start))
     assert after.isfinite().all() and (after < before - 200).all()  # 41 kg are more than 0.5 m lower
 
 

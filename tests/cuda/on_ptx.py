@@ -21,7 +21,7 @@ from torch import Tensor
 
 import costate as cs
 from bench import crowd
-from bench.humanoid import humanoid, humanoid_model
+from bench.cuda import CASES, Plan
 from costate._native.cuda import build, parts, structs
 from costate._native.cuda import engine as gpu
 from tests.cuda import nvrtc, ptx
@@ -101,8 +101,7 @@ class OnPtx(gpu.CudaEngine):
 
 def lying(worlds: int, steps: int) -> crowd.Crowd:
     """Those of bench.cuda, on the CPU."""
-    options: dict[str, Any] = {"dt": 0.005, "burn_in": 500, "device": "cpu", "dtype": torch.float32}
-    return crowd.gather(humanoid(), humanoid_model(), worlds, steps, **options)
+    return CASES["humanoid"].crowd(Plan("cpu", steps=steps), worlds)
 
 
 def show(count: Counter[tuple[str, ptx.Chain]], steps: int, depth: int, least: float) -> None:

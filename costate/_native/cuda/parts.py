@@ -11,7 +11,7 @@ import torch
 
 # Of each part: threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for, in
 # float32 (measured on a humanoid, but for the last one); in float64, where numbers take twice the registers, half of them
-_SHAPES = ((16, 128, 8), (16, 128, 3), (16, 128, 4), (32, 128, 2), (32, 128, 4))
+_SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2), (32, 128, 3))
 _SOLVE, _BACK = 3, 4  # kPartSolve, kPartBack
 # Groups of worlds at most, and worlds of a group at least
 _GROUPS, _GROUP = 8, 512

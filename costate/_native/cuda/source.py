@@ -51,6 +51,9 @@ def model_header(tree: Any, *, fixed: bool) -> str:
     counts, tables = tree.counts(), tree.tables()
     rows = fixed_rows(counts, tables) if fixed else None
     long = sum(map(len, tables.values())) > _MOST_CONSTANTS
+    few = counts["nv"] <= 32  # as bits of a number with a sign
+    bits = [sum(1 << d for d in _dofs_above(tables, (b,))) if few else 0 for b in range(counts["nb"])]
+    tables = {**tables, "body_dofs": [x - (x >> 31 << 32) for x in bits]}
     return _struct("Tree", counts, tables, long=long) + (
         "" if rows is None else _struct("FixedRows", {"n_rows": rows["counts"][1]}, rows, long=long)
     )
