@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(CS_THREADS, CS_BLOCKS)
     call(const __grid_constant__ Call c, unsigned char* scratch, long first, long end, long at, int* order) {
   long own = long(blockIdx.x) * blockDim.y + threadIdx.y;
   if (own >= end - first) return;
-  Order in = {order, order + 4, int(end - first)};
-  if (CS_PART >= kPartSolve) own = in.worlds[own];
+  Order in = Order::of(order, end - first);
+  if (CS_PART >= kPartSolve) own = in.get(at, int(own));
   run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH, in, int(own));
 }
 #else

@@ -10,25 +10,40 @@ CS_BEGIN
 
 enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve, kPartBack };
 
-// Worlds that took long to solve in the step before are solved first, since they mostly do again, and the others wait for the last one; and gone back through
-// first: where the solver did not converge its iterations are reversed. For an even and an odd substep in turn: how many there are of either kind; and `n` worlds
+// Worlds are solved in the order of how long they took in the step before, and mostly take again: the longest first, since the others wait for the last one, and those
+// of a block, which ends with its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed
+constexpr int kPaces = 16;
 struct Order {
-  int* counts;  // [2, 2], zero at first
-  int* worlds;  // [n]
+  int* counts;  // [2, kPaces] of an even and an odd substep in turn: how many worlds there are of a pace; zero at first
+  int* worlds;  // [kPaces, n] those
   int n;
-};
-// no adjoint: integers.   the k-th world, from now on
-CS_FN void put_in_order(const Order& order, long at, int k, bool first) {
-  int* count = order.counts + 2 * (at & 1) + first;
+  // no adjoint: memory.   of so many worlds
+  static CS_FN Order of(int* memory, long n) { return {memory, memory + 2 * kPaces, int(n)}; }
+  // no adjoint: integers.   world k has this pace, from now on
+  CS_FN void put(long at, int pace, int k) const {
+    int* count = counts + kPaces * (at & 1) + pace;
 #ifdef __CUDA_ARCH__
-  int place = atomicAdd(count, 1);
+    int place = atomicAdd(count, 1);
 #else
-  int place = (*count)++;
+    int place = (*count)++;
 #endif
-  order.worlds[first ? place : order.n - 1 - place] = k;
+    worlds[pace * n + place] = k;
+  }
+  // no adjoint: integers.   the k-th of all worlds
+  CS_FN int get(long at, int k) const {
+    const int* count = counts + kPaces * (at & 1);
+    int pace = 0;
+    for (; pace < kPaces - 1 && k >= count[pace]; pace++) k -= count[pace];
+    return worlds[pace * n + k];
+  }
+};
+// no adjoint: a choice.   the slowest are 0. A Newton step takes as long as some thirty passes, and both the longer the more rows there are
+template <class T> CS_FN int pace_of(const Rows<T>& rw) {
+  float size = (float(rw.status->sweeps) + 30 * float(rw.status->steps)) * float(rw.count[1] + 40),
+        most = 4000 + 500 * (kPaces - 1);
+  int pace = size < most ? int((most - size) / 500) : 0;
+  return pace < kPaces ? pace : kPaces - 1;
 }
-// no adjoint: a choice.   did this world take longer than most? A Newton step takes as long as some twenty passes
-template <class T> CS_FN bool took_long(const Rows<T>& rw) { return rw.status->sweeps + T(20) * rw.status->steps > T(100); }
 
 // no adjoint: of rollouts without one.   the end of the substep before, and the start of substep `at` of the whole rollout. Returns whether there is one
 template <class T, class E>
@@ -100,7 +115,7 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
   long substep = c.adjoint ? part_visit(c, at).now.k : 0;
   Inputs<T> in = rollout_inputs(c, b, b.q + substep * t.nq, b.v + substep * t.nv);
   if constexpr (CS_PART == kPartMove) {
-    if (constrained(t) && team_rank() == 0) put_in_order(order, at, k, at > 0 && took_long(b.rw));
+    if (constrained(t) && team_rank() == 0) order.put(at, at > 0 ? pace_of(b.rw) : 0, k);
     if (at == 0) load_constants(c, b, g, true);
     CS_IF(RolloutCall<E>, c, adjoint) part_begins_adj(c, b, th, g, at);
     else if (!part_begins(c, b, th, g, at)) return;
@@ -109,7 +124,7 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
   }
   if constexpr (CS_PART == kPartBack) part_back(c, b, th, g, in, at);
   if (!constrained(t)) return;
-  if (CS_PART == kPartFind && k == 0 && team_rank() == 0) order.counts[2 * (~at & 1)] = order.counts[2 * (~at & 1) + 1] = 0;
+  if (CS_PART == kPartFind && k == 0) share(kPaces, [&](int pace) { order.counts[kPaces * (~at & 1) + pace] = 0; });
   if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
   if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(in), c.options);
   if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);

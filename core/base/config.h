@@ -36,11 +36,14 @@
 #else
 #define CS_APART CS_OP
 #endif
+// CS_ONCE: the same of what takes few arguments, all of them in registers, in any kernel
+#define CS_ONCE __host__ __device__ __noinline__
 #define CS_TABLE static __constant__ const     // integers of a model: where the hardware keeps constants
 #define CS_LONG_TABLE static __device__ const  // if they do not fit there
 #else
 #define CS_WHOLE CS_OP
 #define CS_APART CS_OP
+#define CS_ONCE inline
 #define CS_TABLE static const
 #define CS_LONG_TABLE static const
 #define CS_FN inline __attribute__((always_inline))

@@ -34,6 +34,24 @@ CS_FN float fnma(float a, float b, float c) { return fma(-a, b, c); }
 CS_FN double sqrt(double x) { return ::sqrt(x); }
 CS_FN float sqrt(float x) { return ::sqrtf(x); }
 
+// 1 / x and 1 / sqrt(x), rounded twice, of numbers from 1e-30 to 1e36 or less their sign: there the hardware needs no branch for what is out of its range, and the
+// results are those of the division and of the root
+template <class T> CS_FN T reciprocal(T x) { return T(1) / x; }
+template <class T> CS_FN T inverse_root(T x) { return T(1) / sqrt(x); }
+#ifdef __CUDA_ARCH__
+CS_FN float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return fma(y, -fma(y, x, -1.0f), y);
+}
+CS_FN float inverse_root(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  float root = x * y;
+  return reciprocal(fma(fma(-root, root, x), 0.5f * y, root));
+}
+#endif
+
 CS_FN double select(bool m, double a, double b) { return m ? a : b; }
 CS_FN float select(bool m, float a, float b) { return m ? a : b; }
 

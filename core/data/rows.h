@@ -20,8 +20,10 @@ enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows =
 constexpr int kRound = 5;  // sweeps between two attempts to polish
 // Robots that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
-// A round that alternates: what it counts for in sweeps, and its passes
-constexpr int kAlternateRound = 3, kPasses = 50;
+// A round that alternates: its passes, and what it counts for in sweeps. In float32 what four rounds do not solve is mostly a matter of rounding: seven (by 20
+// sweeps) leave 0.9% of the steps of a humanoid that lies above 1e-5 m/s and 0.065% above 1e-4, these 1.2% and 0.073%, and other worlds wait for them
+constexpr int kPasses = 50;
+template <class E> constexpr int kAlternateRound = sizeof(E) == 4 ? 5 : 3;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
@@ -45,18 +47,29 @@ template <class T> struct alignas(T) alignas(16) Pivots {
   T at[4];
 };
 
+// Where the rows of an island that a team holds are
+struct HeldPlaces {
+  int singles, gap, n, chunks;  // joint rows, places that are free behind them, rows, chunks
+  CS_FN int row(int k) const {  // -1: none
+    int r = k < singles ? k : k - gap;
+    return (k >= singles && r < singles) || r >= n ? -1 : r;
+  }
+  CS_FN int first_contact() const { return (singles + gap) / kPivots; }  // its chunk
+};
+
 // What a team of threads has near while it iterates (ops/held.h)
 template <class T> struct NearRows {
   Pivots<T> told[12 * kMostChunks];  // what they tell each other
   T lam[kHeldPlaces], y[kHeldPlaces], delta[kHeldPlaces], before[kHeldPlaces], Ad[kHeldPlaces], trial[kHeldPlaces];
-  T start[kHeldPlaces], stalled[kHeldPlaces], b[kHeldPlaces], lo[kHeldPlaces], hi[kHeldPlaces], rho[kHeldPlaces];
-  T inv_rho[kHeldPlaces], block_mu[kHeldPlaces];
+  T start[kHeldPlaces], stalled[kHeldPlaces], best[kHeldPlaces], b[kHeldPlaces], lo[kHeldPlaces], hi[kHeldPlaces];
+  T rho[kHeldPlaces], inv_rho[kHeldPlaces], block_mu[kHeldPlaces];
   int kind[kHeldPlaces + 1], first_row[kHeldPlaces + 1], cols[kHeldPlaces], active[kHeldPlaces], active_block[kHeldPlaces];
 };
 
 template <class T> struct Rows : Layout {
-  int width;             // rows of a contact
-  bool is_held = false;  // whether a team iterates on numbers that it has near
+  int width;               // rows of a contact
+  bool is_held = false;    // whether a team iterates on numbers that it has near,
+  HeldPlaces places = {};  // and holds the only island's matrices
   // shapes, and what bounds them in the world
   Vec3<T>* shape_p;         // [ns] position from the origin of its body's tree, or in the world        by shapes
   Mat3<T>* shape_R;         // [ns] orientation                                                        by shapes
@@ -98,7 +111,7 @@ template <class T> struct Rows : Layout {
   Sym3<T>* B_inv;  // [blocks] inverse of a contact's own block of A                                         by delassus
   T *A, *K;        // [sum of squares of the islands' rows]; in large models 9 numbers per block             by delassus, polish
   // iterations
-  T *y, *delta, *before, *Ad, *trial, *start, *stalled;  // [rows] scratch
+  T *y, *delta, *before, *Ad, *trial, *start, *stalled, *best;  // [rows] scratch; the last where rounds alternate
   T* history;        // [events + 1, rows] lam before each sweep or Newton step                              by relax
   T *took, *damped;  // [events] part of it that a lane took, or 1 + the block let go; its sigma             by relax
   int* event;  // [events + 1] 0 end, 1 sweep, 2 Newton step, 3 moved inside, 4 a block let go, kAlternateEvent + round   by relax
@@ -194,7 +207,7 @@ CS_FN int max_list(const Tree& t, int lanes) { return t.max_list * lanes < t.nv 
 CS_FN int max_A(const Tree& t, int slots) { return t.large ? 9 * max_blocks(t, slots) : max_rows(t, slots) * max_rows(t, slots); }
 // no adjoint: integers
 CS_FN int max_events(const Options& o) {
-  int rounds = (o.iterations + kAlternateRound - 1) / kAlternateRound + (o.iterations == 0);  // sweeps have fewer
+  int rounds = (o.iterations + kAlternateRound<double> - 1) / kAlternateRound<double> + (o.iterations == 0);  // sweeps have fewer
   return 1 + o.iterations + rounds * (o.polish + 2);
 }
 
@@ -249,7 +262,7 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
-  r.passed = m.template take<T>(keep && alternate ? (kPasses + 1) * n : 0);
+  r.passed = m.template take<T>(keep && alternate ? (kPasses + 1) * n : 0), r.best = m.template take<T>(alternate ? n : 0);
   r.pivots = m.template take<Pivots<T>>(alternate ? n : 0);
   bool team = alternate && L == 1 && r.width == kPivots && !t.turns;
   r.near_team = m.template take<NearRows<T>>(team);

@@ -47,7 +47,7 @@ template <class T> CS_FN void project_block_adj(const Rows<T>& rw, const Options
 // no adjoint: alternate_adj knows that dG = -G dA G.   G = (A + D)^-1 of all islands, for all rounds
 template <class T> CS_OP void alternate_matrix(const Rows<T>& rw) {
   T d = T(ElementOf<T>(kStiff));
-  if (rw.is_held) return held_inverse(rw);
+  if (rw.is_held) return;  // its first passes begin with that
   for (int s = 0; s < rw.count[2]; s++) {
     int first, last, r0, n;
     island_rows(rw, s, first, last, r0, n);
@@ -99,10 +99,14 @@ template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& r
   int rows = rw.count[1], passes = kPasses;
   T over = T(ElementOf<T>(over_of(round)));
   set_rows(rw.before, rows, [&](int r) { return rw.lam[r]; });
-  natural_velocity(rw);
+  if (round == 0)  // lambda is zero
+    set_rows(rw.y, rows, [&](int r) { return rw.b[r]; });
+  else
+    natural_velocity(rw);
   for (int s = 0; s < rw.count[2]; s++) {
     Alternate<T> x = alternate_start(rw, s);
-    if (rw.is_held) return held_passes(rw, o, x.p, over, passes);
+    if constexpr (kMayHold<T>)
+      if (rw.is_held) return held_passes(rw, o, x.p, over, passes, round == 0);
     CS_SHORT (int k = 0; k < passes; k++) {
       alternate_project(t, rw, o, x, x.p);
       island_times(rw, s, x.G, x.q + x.r0, x.n,

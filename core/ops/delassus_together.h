@@ -21,31 +21,38 @@ template <class T> CS_FN unsigned block_bits(const Tree& t, const Rows<T>& rw, i
   return body_bits(t, a) | body_bits(t, b);
 }
 
-// no adjoint: see above.   L^T y = J^T,  W = D^-1 y  of row j of a block
-template <class T>
-CS_FN void row_halves(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Span& s, int j, unsigned columns) {
-  constexpr int n = kBits ? kBits : 1;
-  int of_J = s.J + j * s.m, of_Y = s.Y + j * s.s;
-  T y[n];
-  CS_STRIP (int d = 0; d < n; d++) y[d] = columns >> d & 1 ? rw.J[of_J + bit_place(columns, d)] : T(0);
-  CS_STRIP (int d = n - 1; d >= 0; d--) {
-    int depth = t.dof_depth[d];
-    CS_STRIP (int c = d + 1; c < n; c++)
-      if (is_above(t, d, c)) y[d] = fnma(tr.L[t.row_adr[c] + depth], y[c], y[d]);
-  }
-  CS_STRIP (int d = 0; d < n; d++)
-    if (columns >> d & 1) rw.Y[of_Y + bit_place(columns, d)] = y[d], rw.W[of_Y + bit_place(columns, d)] = y[d] * tr.D_inv[d];
-}
-
-// no adjoint: see above.   of all rows; the columns of all blocks in `columns`
+// no adjoint: see above.   L^T y = J^T,  W = D^-1 y  of all rows, two of a thread at a time; the columns of all blocks in `columns`
 template <class T> CS_FN void halves_together(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, int* columns) {
+  constexpr int n = kBits ? kBits : 1, R = 2;
   int blocks = rw.count[0];
   share(blocks, [&](int i) { columns[i] = int(block_bits(t, rw, i)); });
-  share(kWidth * blocks, [&](int k) {
-    int i = k / kWidth, j = k % kWidth;
-    Span s = span(rw, i);
-    if (j < s.n) row_halves(t, tr, rw, s, j, unsigned(columns[i]));
-  });
+  CS_SHORT (int k = team_rank(); k < kWidth * blocks; k += R * kTeam) {
+    T y[R][n];
+    T *Y[R], *W[R];
+    unsigned of[R];  // none where there is no row
+    CS_STRIP (int r = 0; r < R; r++) {
+      int at = k + r * kTeam, i = at < kWidth * blocks ? at / kWidth : 0, j = at % kWidth;
+      Span s = span(rw, i);
+      of[r] = at < kWidth * blocks && j < s.n ? unsigned(columns[i]) : 0;
+      const T* J = rw.J + s.J + j * s.m;
+      Y[r] = rw.Y + s.Y + j * s.s, W[r] = rw.W + s.Y + j * s.s;
+      CS_STRIP (int d = 0; d < n; d++) y[r][d] = of[r] >> d & 1 ? J[bit_place(of[r], d)] : T(0);
+    }
+    CS_STRIP (int d = n - 1; d >= 0; d--) {
+      int depth = t.dof_depth[d];
+      CS_STRIP (int c = d + 1; c < n; c++) {
+        if (!is_above(t, d, c)) continue;
+        T L = tr.L[t.row_adr[c] + depth];
+        CS_STRIP (int r = 0; r < R; r++) y[r][d] = fnma(L, y[r][c], y[r][d]);
+      }
+    }
+    CS_STRIP (int d = 0; d < n; d++) {
+      T D_inv = tr.D_inv[d];
+      CS_STRIP (int r = 0; r < R; r++)
+        if (of[r] >> d & 1) Y[r][bit_place(of[r], d)] = y[r][d], W[r][bit_place(of[r], d)] = y[r][d] * D_inv;
+    }
+  }
+  team_wait();
 }
 
 // no adjoint: see above.   block (i, j) of A of an island that begins with row r0 and has n rows, and its mirror image. As many rows for all kinds of blocks:

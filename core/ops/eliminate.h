@@ -65,8 +65,8 @@ template <int R, class T> CS_FN void eliminate_rest(HeldElimination<T, R>& e, in
   }
 }
 
-// no adjoint: see above.   K: kHeldK of the island's rows, where it leaves what is above the diagonal
-template <int R, class T> CS_FN void eliminate(const Together<T>& a, Pivots<T>* K, T* x) {
+// no adjoint: a part of eliminate.   K: kHeldK of the island's rows, where it leaves what is above the diagonal
+template <int R, class T> CS_FN void eliminate_rows(const Together<T>& a, Pivots<T>* K, T* x) {
   HeldElimination<T, R> e;
   int chunks = (a.n + kPivots - 1) / kPivots;
   load_held(e.K, K, chunks, a.count);
@@ -101,6 +101,15 @@ template <int R, class T> CS_FN void eliminate(const Together<T>& a, Pivots<T>* 
   CS_STRIP (int r = 0; r < R; r++)
     if (e.own[r] < e.kNone) x[a.cols[e.own[r]]] = e.y[r];
   team_wait();
+}
+// no adjoint: see above
+template <class T> CS_FN void eliminate(const Rows<T>& rw, const Together<T>& a, T* x) {
+  if constexpr (kMayHold<T>) {
+    if (a.count > kTeam)
+      eliminate_rows<2>(a, held_matrix(rw, kHeldK), x);
+    else
+      eliminate_rows<1>(a, held_matrix(rw, kHeldK), x);
+  }
 }
 
 CS_END

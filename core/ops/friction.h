@@ -85,8 +85,8 @@ template <class T> CS_FN void cone_project(const Options& o, T& x, T& y, T r) {
   if (o.sides == 0) {
     T n2 = fma(x, x, y * y);
     auto out = n2 > r * r;
-    if (!any(out)) return;
-    T inv = T(1) / sqrt(select(out, n2, T(1)));
+    if (kTeam == 1 && !any(out)) return;  // threads of a team would wait for each other
+    T inv = inverse_root(max(min(select(out, n2, T(1)), T(1e36f)), T(1e-30f)));
     T s = r * inv;
     x = select(out, s * x, x), y = select(out, s * y, y);
     return;

@@ -13,29 +13,21 @@
 
 CS_BEGIN
 
-// The rows of a thread
-template <class T, int R> struct Held {
-  T at[R][kPivots * kMostChunks];
+// The rows of a thread, of C chunks
+template <class T, int R, int C = kMostChunks> struct Held {
+  T at[R][kPivots * C];
 };
 
-// Where an island's rows are
-struct HeldPlaces {
-  int singles, gap, n, chunks;  // joint rows, places that are free behind them, rows, chunks
-  CS_FN int row(int k) const {  // -1: none
-    int r = k < singles ? k : k - gap;
-    return (k >= singles && r < singles) || r >= n ? -1 : r;
-  }
-  CS_FN int first_contact() const { return (singles + gap) / kPivots; }  // its chunk
-};
 // no adjoint: integers.   of island s
 template <class T> CS_FN HeldPlaces held_places(const Rows<T>& rw, int s) {
   int singles = rw.island_singles[s], gap = (kPivots - singles % kPivots) % kPivots;
   int n = rw.first_row[rw.island_block[s + 1]] - rw.first_row[rw.island_block[s]];
   return {singles, gap, n, (n + gap) / kPivots};
 }
+// Whether there is room for such matrices at all
+template <class T> constexpr bool kMayHold = kTeam == 32 && 2 * kPivots * kMostChunks * sizeof(T) <= 4 * kHeld;
 // no adjoint: a choice.   whether the only island is held; Rows::held is null where contacts have other than three rows, or rows that depend on them
 template <class T> CS_FN bool may_hold(const Rows<T>& rw) {
-  if constexpr (2 * kPivots * kMostChunks * sizeof(T) > 4 * kHeld || kTeam != 32) return false;
   return rw.held && rw.count[2] == 1 && held_places(rw, 0).chunks <= kMostChunks;
 }
 // no adjoint: memory.   rows whose iterations a team has near
@@ -59,9 +51,10 @@ template <class T> CS_FN Rows<T> in_near(Rows<T> rw) {
     near.block_mu[r] = own[v].mu, near.kind[r] = own[v].kind, near.first_row[r] = own[v].first_row;
   }
   team_wait();
-  rw.is_held = true;
+  rw.is_held = true, rw.places = held_places(rw, 0);
   rw.lam = near.lam, rw.y = near.y, rw.delta = near.delta, rw.before = near.before, rw.Ad = near.Ad, rw.trial = near.trial;
-  rw.start = near.start, rw.stalled = near.stalled, rw.b = near.b, rw.lo = near.lo, rw.hi = near.hi, rw.rho = near.rho;
+  rw.start = near.start, rw.stalled = near.stalled, rw.best = near.best, rw.b = near.b, rw.lo = near.lo, rw.hi = near.hi,
+  rw.rho = near.rho;
   rw.inv_rho = near.inv_rho, rw.block_mu = near.block_mu, rw.kind = near.kind, rw.first_row = near.first_row;
   rw.cols = near.cols, rw.active = near.active, rw.active_block = near.active_block;
   return rw;
@@ -82,19 +75,31 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
   return of_rank(k < kTeam ? x[0] : x[R - 1], k);
 }
 
-// no adjoint: memory.   own rows of a symmetric matrix; zeros where there are none. Threads read neighbours along its columns, all of them before any is needed
-template <int R, class T> CS_FN void load_symmetric(Held<T, R>& K, const HeldPlaces& at, const T* A) {
-  const T* from[R];
+// no adjoint: memory.   A of the only island by places; zeros where there is no row or no column. It is symmetric: threads read neighbours along its columns, those of
+// some chunks before any is written.   R: rows of a thread
+template <int R, class T> CS_FN void by_places(const HeldPlaces& at, const T* A, Pivots<T>* to) {
+  constexpr int group = 3;
+  int first = at.first_contact(), own[R];
   bool mine[R];
   CS_STRIP (int r = 0; r < R; r++) {
     int row = at.row(team_rank() + r * kTeam);
-    mine[r] = row >= 0, from[r] = A + (row < 0 ? 0 : row);
+    mine[r] = row >= 0, own[r] = row < 0 ? 0 : row;
   }
-  int places = kPivots * at.chunks, column = 0;
-  CS_STRIP (int j = 0; j < kPivots * kMostChunks; j++) {
-    bool there = j < at.singles || (j >= at.singles + at.gap && j < places);
-    CS_STRIP (int r = 0; r < R; r++) K.at[r][j] = there && mine[r] ? from[r][column] : T(0);
-    column += there ? at.n : 0;
+  CS_SHORT (int J = 0; J < at.chunks; J += group, to += group * kHeldPlaces) {
+    Pivots<T> x[group][R];
+    CS_STRIP (int g = 0; g < group; g++) {
+      CS_STRIP (int r = 0; r < R; r++)
+        CS_STRIP (int w = 0; w < kPivots; w++) {  // beyond the last joint row there is something else, or the row of a contact
+          T there = J + g < at.chunks ? A[w * at.n + own[r]] : T(0);
+          x[g][r].at[w] = mine[r] && (J + g >= first || kPivots * (J + g) + w < at.singles) ? there : T(0);
+        }
+      A += (J + g + 1 == first ? kPivots - at.gap : kPivots) * at.n;
+    }
+    CS_STRIP (int g = 0; g < group; g++)
+      CS_STRIP (int r = 0; r < R; r++) {
+        int k = r * kTeam + team_rank();
+        if (J + g < at.chunks && (r == 0 || k < kPivots * at.chunks)) to[g * kHeldPlaces + k] = x[g][r];
+      }
   }
 }
 // no adjoint: memory.   chunk J of an own row, of so many chunks and places
@@ -104,28 +109,28 @@ template <class T> CS_FN Pivots<T> own_chunk(const Pivots<T>* from, int J, int r
   return J < chunks && (r == 0 || k < places) ? from[J * kHeldPlaces + k] : none;
 }
 // no adjoint: memory.   so many chunks and places; zeros beyond
-template <int R, class T> CS_FN void load_held(Held<T, R>& K, const Pivots<T>* from, int chunks, int places) {
-  CS_STRIP (int J = 0; J < kMostChunks; J++)
+template <int R, int C, class T> CS_FN void load_held(Held<T, R, C>& K, const Pivots<T>* from, int chunks, int places) {
+  CS_STRIP (int J = 0; J < C; J++)
     CS_STRIP (int r = 0; r < R; r++) {
       const Pivots<T> x = own_chunk(from, J, r, chunks, places);
       CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = x.at[w];
     }
 }
-// no adjoint: memory.   f(x) of its numbers x
-template <int R, class T, class F> CS_FN void store_held(const Held<T, R>& K, Pivots<T>* to, int chunks, const F& f) {
-  CS_STRIP (int J = 0; J < kMostChunks; J++) {
+// no adjoint: memory
+template <int R, int C, class T> CS_FN void store_held(const Held<T, R, C>& K, Pivots<T>* to, int chunks) {
+  CS_STRIP (int J = 0; J < C; J++) {
     if (J >= chunks) break;
     CS_STRIP (int r = 0; r < R; r++) {
       const T* x = K.at[r] + kPivots * J;
       int k = r * kTeam + team_rank();
-      if (r == 0 || k < kPivots * chunks) to[J * kHeldPlaces + k] = {{f(x[0]), f(x[1]), f(x[2])}};
+      if (r == 0 || k < kPivots * chunks) to[J * kHeldPlaces + k] = {{x[0], x[1], x[2]}};
     }
   }
 }
 
 // no adjoint: see above.   K becomes -(K + D)^-1 (ops/inverse.h).   D: of own rows; g: [12 chunks] scratch: factors of all places, twice, so that columns in their
 // order, from any of them on, are neighbours; and once more, since some threads may still read those before
-template <int R, class T> CS_FN void invert_held(Held<T, R>& K, const T (&D)[R], int chunks, Pivots<T>* g) {
+template <int R, int C, class T> CS_FN void invert_held(Held<T, R, C>& K, const T (&D)[R], int chunks, Pivots<T>* g) {
   int places = kPivots * chunks;
   CS_SHORT (int P = 0; P < chunks; P++) {
     Pivots<T>* now = g + (P & 1) * 2 * places;
@@ -145,20 +150,20 @@ template <int R, class T> CS_FN void invert_held(Held<T, R>& K, const T (&D)[R],
     }
     CS_STRIP (int r = 0; r < R; r++) {
       if (before[r] >= 0 && before[r] < kPivots) {
-        CS_STRIP (int j = 0; j < kPivots * kMostChunks; j++) K.at[r][j] = T(0);
+        CS_STRIP (int j = 0; j < kPivots * C; j++) K.at[r][j] = T(0);
         CS_STRIP (int v = 0; v < kPivots; v++) own[r][v] = v < before[r] ? T(0) : own[r][v];
       }
       int k = team_rank() + r * kTeam;
       if (k < places) now[k] = now[k + places] = {{own[r][0], own[r][1], own[r][2]}};
     }
     team_wait();
-    CS_STRIP (int J = 1; J <= kMostChunks; J++) {
+    CS_STRIP (int J = 1; J <= C; J++) {
       if (J > chunks) break;
       CS_STRIP (int w = 0; w < kPivots; w++) {
         const Pivots<T> by = now[kPivots * (P + J) + w];
         CS_STRIP (int r = 0; r < R; r++) {
           // behind the last column there are zeros: those of the pivots begin anew
-          T y = J < kMostChunks ? K.at[r][J < kMostChunks ? kPivots * J + w : 0] : T(0);
+          T y = J < C ? K.at[r][J < C ? kPivots * J + w : 0] : T(0);
           CS_STRIP (int v = 0; v < kPivots; v++) y = fnma(own[r][v], by.at[v], y);
           K.at[r][kPivots * (J - 1) + w] = y;
         }
@@ -168,36 +173,33 @@ template <int R, class T> CS_FN void invert_held(Held<T, R>& K, const T (&D)[R],
   team_wait();
 }
 
-// no adjoint: see above.   y = K x of own rows, in the order of dense_dot.   x: by chunks, of_contacts: of contacts, zero elsewhere
-template <int R, class T>
-CS_FN void held_times(const Held<T, R>& K, const HeldPlaces& at, const Pivots<T>* x, const Pivots<T>* of_contacts, T (&y)[R]) {
-  constexpr int group = 3;  // chunks that are read at once; kMostChunks is a multiple of it
+// no adjoint: see above.   y = -K x of own rows, in the order of dense_dot.   x: by chunks, of_contacts: of contacts, zero elsewhere
+template <int R, int C, class T> CS_FN void minus_held_times(const Held<T, R, C>& K, const HeldPlaces& at, const Pivots<T>* x,
+                                                             const Pivots<T>* of_contacts, T (&y)[R]) {
+  constexpr int group = 3;  // chunks that are read at once
   DenseSum<T> sum[R];
-  CS_STRIP (int J = 0; J < kMostChunks; J++) {
+  CS_STRIP (int J = 0; J < C; J++) {
     if (J >= at.first_contact()) break;
     const Pivots<T> by = x[J];
     CS_STRIP (int r = 0; r < R; r++)
-      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fma(K.at[r][kPivots * J + w], by.at[w], sum[r].s);
+      CS_STRIP (int w = 0; w < kPivots; w++) sum[r].s = fnma(K.at[r][kPivots * J + w], by.at[w], sum[r].s);
   }
-  CS_STRIP (int J = 0; J < kMostChunks; J += group) {
+  CS_STRIP (int J = 0; J < C; J += group) {
     if (J >= at.chunks) break;
     Pivots<T> by[group];
-    CS_STRIP (int g = 0; g < group; g++) by[g] = of_contacts[J + g];
-    CS_STRIP (int g = 0; g < group; g++)
+    CS_STRIP (int g = 0; g < group && J + g < C; g++) by[g] = of_contacts[J + g];
+    CS_STRIP (int g = 0; g < group && J + g < C; g++)
       CS_STRIP (int r = 0; r < R; r++) {
         const T* a = K.at[r] + kPivots * (J + g);
         DenseSum<T>& to = sum[r];
-        to.s0 = fma(a[0], by[g].at[0], to.s0), to.s1 = fma(a[1], by[g].at[1], to.s1), to.s2 = fma(a[2], by[g].at[2], to.s2);
+        to.s0 = fnma(a[0], by[g].at[0], to.s0), to.s1 = fnma(a[1], by[g].at[1], to.s1), to.s2 = fnma(a[2], by[g].at[2], to.s2);
       }
   }
   CS_STRIP (int r = 0; r < R; r++) y[r] = sum[r].all(kPivots);
 }
 
-// no adjoint: linear.   y += A lam, as add_A has it, with the matrix in memory
-template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
-  HeldPlaces at = held_places(rw, 0);
-  const Pivots<T>* A = held_matrix(rw, kHeldA);
-  Pivots<T>* x = held_near(rw);
+// no adjoint: linear.   y += A lam, as add_A has it, with the matrix in memory.   x: scratch that is near
+template <class T> CS_ONCE void held_product(HeldPlaces at, const Pivots<T>* A, Pivots<T>* x, const T* lam, T* y) {
   team_wait();
   if (team_rank() < at.chunks)
     CS_STRIP (int w = 0; w < kPivots; w++) {
@@ -230,6 +232,10 @@ template <class T> CS_OP void held_add(const Rows<T>& rw, const T* lam, T* y) {
     if (row >= 0) y[row] += sum[r].all(kPivots);
   }
   team_wait();
+}
+// no adjoint: the same
+template <class T> CS_FN void held_add(const Rows<T>& rw, const T* lam, T* y) {
+  held_product(rw.places, held_matrix(rw, kHeldA), held_near(rw), lam, y);
 }
 
 CS_END

@@ -13,7 +13,7 @@ CS_BEGIN
 // no adjoint: a part of invert.   1 / sqrt of a pivot
 template <class T> CS_FN T root_pivot(T p) {
   T least = T(ElementOf<T>(kLeastPivot));
-  return T(1) / sqrt(select(p < least, least, p));
+  return inverse_root(select(p < least, least, p));
 }
 
 // no adjoint: a part of invert.   factors g of up to three pivots from p on, and their rows and columns zero.   row, col: from one number to the next below it, and to

@@ -17,7 +17,7 @@ template <class T> CS_FN void minus(T* y, T a, const T* x, int n, int stride = 1
 // no adjoint: a part of factorisations.   1 / a number on the diagonal
 template <class T> CS_FN T pivot(T p) {
   T least = T(ElementOf<T>(kLeastPivot));
-  return T(1) / select(abs(p) < least, least, p);
+  return reciprocal(select(abs(p) < least, least, p));
 }
 
 #ifdef CS_FIXED_ROWS

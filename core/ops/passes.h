@@ -51,50 +51,51 @@ template <class T> CS_FN Pivots<T> project_chunk(const Options& o, Chunk<T>& x) 
   return q;
 }
 
-// no adjoint: a choice.   f(Size<1>) where a row for each thread is enough, else f(Size<2>)
-template <class F> CS_FN void by_rows(const HeldPlaces& at, const F& f) {
-  if (kPivots * at.chunks > kTeam)
-    f(Size<2>{});
-  else
-    f(Size<1>{});
+// no adjoint: a choice.   f of a matrix, a row for each thread where that is enough, else two
+template <class T, class F> CS_FN void by_rows(const HeldPlaces& at, const F& f) {
+  if (kPivots * at.chunks > kTeam) {
+    Held<T, 2> K;
+    f(K, Size<2>{});
+  } else {
+    Held<T, 1, kTeam / kPivots> K;
+    f(K, Size<1>{});
+  }
 }
 
-// no adjoint: alternate_adj knows that dG = -G dA G.   A by places, and G = (A + D)^-1
-template <class T> CS_FN void held_inverse(const Rows<T>& rw) {
-  HeldPlaces at = held_places(rw, 0);
-  by_rows(at, [&](auto size) {
-    constexpr int R = decltype(size)::n;
-    Held<T, R> K;
-    T D[R];
-    CS_STRIP (int r = 0; r < R; r++) {
-      int row = at.row(team_rank() + r * kTeam);
-      D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
-    }
-    load_symmetric(K, at, rw.A);
-    store_held(K, held_matrix(rw, kHeldA), at.chunks, [](T x) { return x; });
-    invert_held(K, D, at.chunks, held_near(rw));
-    store_held(K, held_matrix(rw, kHeldG), at.chunks, [](T x) { return -x; });
-  });
+// no adjoint: alternate_adj knows that dG = -G dA G.   K = -(A + D)^-1 in registers, and A and K by places in memory
+template <int R, int C, class T> CS_FN void held_inverse(const Rows<T>& rw, Held<T, R, C>& K) {
+  Pivots<T>* A = held_matrix(rw, kHeldA);
+  T D[R];
+  CS_STRIP (int r = 0; r < R; r++) {
+    int row = rw.places.row(team_rank() + r * kTeam);
+    D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
+  }
+  by_places<R>(rw.places, rw.A, A);
+  load_held(K, A, rw.places.chunks, kPivots * rw.places.chunks);
+  invert_held(K, D, rw.places.chunks, held_near(rw));
+  store_held(K, held_matrix(rw, kHeldG), rw.places.chunks);
 }
 
-// no adjoint: see above.   from p [rows]; lambda is where they end
-template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, const T* p, T over, int passes) {
-  HeldPlaces at = held_places(rw, 0);
+// no adjoint: see above.   from p [rows]; lambda is where they end.   first: K is not yet known
+template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, const T* p, T over, int passes, bool first) {
+  const HeldPlaces at = rw.places;
   Pivots<T>*q = held_near(rw), *of_contacts = q + kMostChunks, *x = of_contacts + kMostChunks;
-  Chunk<T> own = chunk_of(rw, 0, at, team_rank(), T(ElementOf<T>(kStiff)), p);
-  bool mine = team_rank() < at.chunks;
-  team_wait();
-  if (team_rank() < kMostChunks) of_contacts[team_rank()] = {{T(0), T(0), T(0)}};
-  by_rows(at, [&](auto size) {
+  by_rows<T>(at, [&](auto& K, auto size) {
     constexpr int R = decltype(size)::n;
-    Held<T, R> G;
-    load_held(G, held_matrix(rw, kHeldG), at.chunks, kPivots * at.chunks);
+    if (first)
+      held_inverse(rw, K);
+    else
+      load_held(K, held_matrix(rw, kHeldG), at.chunks, kPivots * at.chunks);
+    Chunk<T> own = chunk_of(rw, 0, at, team_rank(), T(ElementOf<T>(kStiff)), p);
+    bool mine = team_rank() < at.chunks;
+    team_wait();
+    if (team_rank() < kMostChunks) of_contacts[team_rank()] = {{T(0), T(0), T(0)}};
     CS_SHORT (int k = 0; k < passes; k++) {
       Pivots<T> to = project_chunk(o, own);
       if (mine) (own.contact ? of_contacts : q)[team_rank()] = to;
       team_wait();
       T y[R];
-      held_times(G, at, q, of_contacts, y);
+      minus_held_times(K, at, q, of_contacts, y);
       CS_STRIP (int r = 0; r < R; r++) {
         int place = team_rank() + r * kTeam;
         if (place < kPivots * at.chunks) x[place / kPivots].at[place % kPivots] = y[r];
@@ -103,10 +104,10 @@ template <class T> CS_FN void held_passes(const Rows<T>& rw, const Options& o, c
       const Pivots<T> by = x[mine ? team_rank() : 0];
       CS_STRIP (int v = 0; v < kPivots; v++) own.p[v] = pass_on(over, own.p[v], by.at[v], own.z[v]);
     }
+    project_chunk(o, own);
+    CS_STRIP (int v = 0; v < kPivots; v++)
+      if (own.row[v] >= 0) rw.lam[own.row[v]] = own.z[v];
   });
-  project_chunk(o, own);
-  CS_STRIP (int v = 0; v < kPivots; v++)
-    if (own.row[v] >= 0) rw.lam[own.row[v]] = own.z[v];
   team_wait();
 }
 

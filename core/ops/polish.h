@@ -65,7 +65,8 @@ template <class T, class F> CS_FN void island_times(const Rows<T>& rw, int s, co
 
 // no adjoint: linear.   y += A lam, island by island
 template <class T> CS_OP void add_A(const Rows<T>& rw, const T* lam, T* y) {
-  if (rw.is_held) return held_add(rw, lam, y);
+  if constexpr (kMayHold<T>)
+    if (rw.is_held) return held_add(rw, lam, y);
   int first, last, r0, n;
   CS_FOR (int s = 0; s < rw.count[2]; s++) {
     island_rows(rw, s, first, last, r0, n);
@@ -169,12 +170,10 @@ template <class T> CS_OP void newton(const Rows<T>& rw, const Options& o, T sigm
     T* delta = rw.delta + r0;
     if constexpr (kTeam > 1) {
       Together<T> a = slope_together(rw, o, s, sigma, false);
-      if (!rw.is_held)
-        factor_together(a), solve_together(a, delta);
-      else if (a.count > kTeam)
-        eliminate<2>(a, held_matrix(rw, kHeldK), delta);
+      if (rw.is_held)
+        eliminate(rw, a, delta);
       else
-        eliminate<1>(a, held_matrix(rw, kHeldK), delta);
+        factor_together(a), solve_together(a, delta);
     } else {
       natural_slope(rw, o, s, sigma);
       slope_solve(rw, s, delta);

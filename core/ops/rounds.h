@@ -23,8 +23,8 @@ constexpr double kPart = 0.3, kSmallPart = 0.1;
 // sigma after a step that was not kept: at least the first, then this many times as much; after one that was, the inverse, or none below the last
 constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do; in float32, where rounding
-// is some hundredths of the tolerance, it does not get much lower
-template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.03 : 1e-3;
+// is some hundredths of the tolerance, often a tenth, it does not get much lower
+template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.3 : 1e-3;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
 // Passes that end where those of the round before ended, to this part of the residual there, lead nowhere else the next time; in float64, where Newton steps have
@@ -136,28 +136,39 @@ template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Optio
   res = select(astray, before, res);
 }
 
+// no adjoint: relax_adj and natural_adj.   lambda as it was at the end of the best of rounds that alternate, in lanes that end worse. It was best after so many events
+template <class T> CS_FN void back_to_best(const Rows<T>& rw, const Options& o, T best, T after, int events, T& res) {
+  auto worse = res > best;
+  if (!any(worse)) return;
+  for (int e = 0; e < events && rw.history; e++) rw.took[e] = select(worse, select(T(e) < after, rw.took[e], T(0)), rw.took[e]);
+  set_rows(rw.lam, rw.count[1], [&](int r) { return select(worse, rw.best[r], rw.lam[r]); });
+  if (!o.polish) natural_velocity(rw);  // else it is known later
+  res = select(worse, best, res);
+}
+
 // no adjoint: a part of relax.   rw: where the numbers of the iterations are
 template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, const Rows<T>& rw, const Options& o) {
   using E = ElementOf<T>;
   T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), best = res, sweeps = T(0), done = T(0);
   int n = rw.count[1], events = 0, count = 0;
   bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows), alternating = alternates(t, o);
-  T some = T(0), passed = T(0);  // lanes that have rows at all; the residual after the passes before
-  for (int i = 0; i < rw.count[0]; i++) some = max(some, rw.valid[i]);
+  T some = T(0), passed = T(0), best_after = T(0);  // lanes that have rows at all; the residual after the passes before; events
+  for (int i = team_rank(); i < rw.count[0]; i += kTeam) some = max(some, rw.valid[i]);
+  some = largest(some);
   set_rows(rw.lam, n, [&](int) { return T(0); });
   if (alternating && any(some > T(0.5))) alternate_matrix(rw);
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
     if (alternating && any(moving)) {
-      int round = count / kAlternateRound;
+      int round = count / kAlternateRound<E>;
       remember(rw, events);
       alternate(t, rw, o, round, moving);
       if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
       events++;
       sweeps += select(moving, T(E(kPasses)), T(0));
     }
-    if (alternating) count += kAlternateRound;
+    if (alternating) count += kAlternateRound<E>;
     for (int k = 0; k < kRound && count < o.iterations && !alternating; k++, count++) {
       if (!any(moving)) continue;
       T change = T(0);
@@ -181,14 +192,19 @@ template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, co
     else if (!o.exact)
       done = select(res == T(0), T(1), done);
     if (alternating)
-      newton_after_passes(rw, o, count / kAlternateRound - 1, res, done, events);
+      newton_after_passes(rw, o, count / kAlternateRound<E> - 1, res, done, events);
     else if (t.chained)
       newton_steps(rw, o, false, o.polish, o.polish, done, res, done, events);
     else if (o.polish)
       newton_attempts(rw, o, o.sides == 0, res, done, events);
     done = select(res > tol, done, T(1));
     if (alternating) done = select(same, T(1), done);
-    if (alternating) done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done), best = min(best, res);
+    if (!alternating) continue;
+    done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done);
+    bool last = count >= o.iterations || !any(done < T(0.5));
+    if (!last) set_rows(rw.best, n, [&](int r) { return select(res < best, rw.lam[r], rw.best[r]); });
+    best_after = select(res < best, T(events), best_after), best = min(best, res);
+    if (last) back_to_best(rw, o, best, best_after, events, res);
   }
   auto open = res > tol;
   if (o.polish && any(open)) {
@@ -203,11 +219,11 @@ template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, co
   if (rw.history) rw.event[events] = 0;
   rw.status->residual = res, rw.status->sweeps = sweeps;
   rw.status->solved = select(res > tol, T(0), T(1));
-  CS_FOR (int r = 0; r < n; r++) all.lam[r] = rw.lam[r], all.y[r] = rw.y[r];
+  share_rows(n, [&](int r) { all.lam[r] = rw.lam[r], all.y[r] = rw.y[r]; });
 }
 // no adjoint: relax_adj and natural_adj.   lambda of all rows
 template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
-  if constexpr (kHeld > 0)
+  if constexpr (kMayHold<T>)
     if (may_hold(all)) return relax_rounds(t, all, in_near(all), o);
   Private<T> own;
   relax_rounds(t, all, in_private(all, own), o);

@@ -31,8 +31,8 @@ extern "C" const char* call(const Call* c, unsigned char* scratch, long first, l
   for (long i = first; i < end; i++) {
     long w = i;
 #ifdef CS_PART
-    in = {order, order + 4, int(end - first)};
-    if (CS_PART >= kPartSolve) w = first + in.worlds[i - first];
+    in = Order::of(order, end - first);
+    if (CS_PART >= kPartSolve) w = first + in.get(at, int(i - first));
 #endif
     int k = int(w - first);
     unsigned char* memory = scratch ? scratch + k * CS_SCRATCH : own;

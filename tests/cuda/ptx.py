@@ -27,7 +27,8 @@ class Program:
 
     def __init__(self, ptx: str) -> None:
         text = re.sub(r"//[^\n]*", "", ptx)
-        self.lines = [line.strip() for line in text.split("\n")]
+        apart = re.sub(r"([{}])[ \t]*(?=[.\w])", r"\1\n", re.sub(r";[ \t]*}", ";\n}", text))  # braces around a few lines
+        self.lines = [line.strip() for line in apart.split("\n")]
         self.names = _inlined_names(text)
         self.blocks: list[list[tuple[str, Chain]]] = []
         self.declared: list[str] = []
@@ -140,8 +141,9 @@ class Function(Operands):
             self.chain = self.where(line)
         elif m := re.match(r"\.reg\s+\.(\w+)\s+%?(\w+)(?:<(\d+)>)?;", line):
             names = ", ".join(f"{m[2]}{k}" for k in range(int(m[3]))) if m[3] else m[2]
-            if m[2] != "temp_param_reg":  # of every call, which does not use it
-                self.registers.append(f"{C[unsigned(m[1])]} {names};")
+            declared = f"{C[unsigned(m[1])]} {names};"
+            if m[2] != "temp_param_reg" and declared not in self.registers:  # of every call, which does not use it; of a few lines
+                self.registers.append(declared)
         elif m := re.match(r"\.local\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\];", line):
             self.registers.append(f"unsigned char {m[2]}[{m[3]}] __attribute__((aligned({m[1]})));")
         elif m := re.match(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+)(?:\[(\d+)\])?;", line):

@@ -41,6 +41,7 @@ template <class T> static T number_max(T a, T b) {
   static inline T most_##t(T a, T b) { return number_max(a, b); }  \
   static inline T root_##t(T x) { return std::sqrt(x); }           \
   static inline T inverse_##t(T x) { return 1 / x; }               \
+  static inline T inverse_root_##t(T x) { return 1 / std::sqrt(x); } \
   static inline T size_##t(T x) { return std::fabs(x); }           \
   static inline T fma_##t(T a, T b, T c) { return std::fma(a, b, c); }
 FLOATS(float, f32)

@@ -308,7 +308,7 @@ class CudaEngine:
         for first in range(0, worlds, room):
             groups = parts.groups(first, min(first + room, worlds))
             shapes = [[self._shape(end - begin, kernel) for kernel in kernels] for begin, end in groups]
-            orders = [torch.zeros(4 + end - begin, dtype=torch.int32, device=self.device) for begin, end in groups]
+            orders = [torch.zeros(parts.order_size(end - begin), dtype=torch.int32, device=self.device) for begin, end in groups]
             streams = self._streams.fork(len(groups))
             for at, chosen in enumerate(launches):
                 for (begin, end), stream, own, order in zip(groups, streams, shapes, orders, strict=True):

@@ -15,6 +15,7 @@ _SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2), (32, 128, 3))
 _SOLVE, _BACK = 3, 4  # kPartSolve, kPartBack
 # Groups of worlds at most, and worlds of a group at least
 _GROUPS, _GROUP = 8, 512
+_PACES = 16  # kPaces of drivers/part_kernel.h
 # RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
 _BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
 
@@ -57,6 +58,11 @@ def groups(first: int, end: int) -> list[tuple[int, int]]:
     """Worlds from `first` to before `end`: the first one of each group, and where it ends."""
     size = max(_GROUP, -(-(end - first) // _GROUPS))
     return [(low, min(low + size, end)) for low in range(first, end, size)]
+
+
+def order_size(worlds: int) -> int:
+    """Integers that a group needs to know in which order its worlds are solved (`Order` of drivers/part_kernel.h)."""
+    return _PACES * (2 + worlds)
 
 
 class Streams:
