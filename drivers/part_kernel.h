@@ -10,8 +10,8 @@ CS_BEGIN
 
 enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve, kPartBack };
 
-// Worlds are solved in the order of how long they took in the step before, and mostly take again: the longest first, since the others wait for the last one, and those
-// of a block, which ends with its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed
+// Worlds are solved in the order of how long they will probably take: the longest first, since the others wait for the last one, and those of a block, which ends with
+// its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed
 constexpr int kPaces = 16;
 struct Order {
   int* counts;  // [2, kPaces] of an even and an odd substep in turn: how many worlds there are of a pace; zero at first
@@ -37,10 +37,11 @@ struct Order {
     return worlds[pace * n + k];
   }
 };
-// no adjoint: a choice.   the slowest are 0. A Newton step takes as long as some thirty passes, and both the longer the more rows there are
-template <class T> CS_FN int pace_of(const Rows<T>& rw) {
-  float size = (float(rw.status->sweeps) + 30 * float(rw.status->steps)) * float(rw.count[1] + 40),
-        most = 4000 + 500 * (kPaces - 1);
+// no adjoint: a choice.   the slowest are 0. A Newton step takes as long as some thirty passes, and both the longer the more rows there are; of either a world mostly
+// needs as many as in the step before.   before: whether there was one
+template <class T> CS_FN int pace_of(const Rows<T>& rw, bool before) {
+  constexpr float most = 4000 + 500 * (kPaces - 1);
+  float passes = before ? float(rw.status->sweeps) + 30 * float(rw.status->steps) : 80, size = passes * float(rw.count[1] + 40);
   int pace = size < most ? int((most - size) / 500) : 0;
   return pace < kPaces ? pace : kPaces - 1;
 }
@@ -115,7 +116,6 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
   long substep = c.adjoint ? part_visit(c, at).now.k : 0;
   Inputs<T> in = rollout_inputs(c, b, b.q + substep * t.nq, b.v + substep * t.nv);
   if constexpr (CS_PART == kPartMove) {
-    if (constrained(t) && team_rank() == 0) order.put(at, at > 0 ? pace_of(b.rw) : 0, k);
     if (at == 0) load_constants(c, b, g, true);
     CS_IF(RolloutCall<E>, c, adjoint) part_begins_adj(c, b, th, g, at);
     else if (!part_begins(c, b, th, g, at)) return;
@@ -123,8 +123,9 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
     move_freely(t, th, b.tr, b.rw, in, b.v_next);
   }
   if constexpr (CS_PART == kPartBack) part_back(c, b, th, g, in, at);
-  if (!constrained(t)) return;
   if (CS_PART == kPartFind && k == 0) share(kPaces, [&](int pace) { order.counts[kPaces * (~at & 1) + pace] = 0; });
+  if (CS_PART == kPartMake && team_rank() == 0) order.put(at, constrained(t) ? pace_of(b.rw, at > 0) : 0, k);
+  if (!constrained(t)) return;
   if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
   if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(in), c.options);
   if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);

@@ -33,7 +33,6 @@ template <class T> CS_WHOLE void find_rows(const Tree& t, const Params<T>& th, c
   collide(t, th, tr, rw, in, o);
   limits(t, th, tr.q, in.v, in.h, rw);
   slots(t, tr, rw, in, o);
-  rw.status->residual = rw.status->sweeps = rw.status->steps = rw.status->impacts = T(0), rw.status->solved = T(1);
   set_rows(v_next, t.nv, [&](int d) { return rw.v_star[d]; });
 }
 // no adjoint: a part of constrain.   J, b, A
@@ -46,6 +45,7 @@ template <class T> CS_WHOLE void make_rows(const Tree& t, const Params<T>& th, c
 }
 // no adjoint: a part of constrain.   lambda
 template <class T> CS_WHOLE void solve_rows(const Tree& t, const Rows<T>& rw, const Options& o) {
+  rw.status->residual = rw.status->sweeps = rw.status->steps = rw.status->impacts = T(0), rw.status->solved = T(1);
   if (!rw.count[0]) return;
   CS_IF(Tree, t, large) relax_large(t, rw, o);
   else CS_IF(Options, o, method) interior(rw, o);

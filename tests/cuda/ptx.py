@@ -142,7 +142,7 @@ class Function(Operands):
         elif m := re.match(r"\.reg\s+\.(\w+)\s+%?(\w+)(?:<(\d+)>)?;", line):
             names = ", ".join(f"{m[2]}{k}" for k in range(int(m[3]))) if m[3] else m[2]
             declared = f"{C[unsigned(m[1])]} {names};"
-            if m[2] != "temp_param_reg" and declared not in self.registers:  # of every call, which does not use it; of a few lines
+            if m[2] != "temp_param_reg" and declared not in self.registers:  # of every call, unused; of a few lines
                 self.registers.append(declared)
         elif m := re.match(r"\.local\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\];", line):
             self.registers.append(f"unsigned char {m[2]}[{m[3]}] __attribute__((aligned({m[1]})));")

@@ -283,7 +283,8 @@ def _call(f: Operands, p: list[str], a: list[str]) -> str:
 OPERATIONS: dict[str, Callable[[Operands, list[str], list[str]], str]] = {
     "mov": _mov, "ld": _ld, "st": _st, "cvta": _cvta, "selp": _selp, "cvt": _cvt, "atom": _atom,
     "add": _binary("+"), "sub": _binary("-"), "mul": _mul, "mad": _mul, "fma": _fma, "div": _divide, "rem": _divide, "neg": _neg,
-    "rcp": _named("inverse"), "sqrt": _named("root"), "rsqrt": _named("inverse_root"), "abs": _named("size"), "min": _named("least"), "max": _named("most"),
+    "rcp": _named("inverse"), "sqrt": _named("root"), "rsqrt": _named("inverse_root"),
+    "abs": _named("size"), "min": _named("least"), "max": _named("most"),
     "and": _logic, "or": _logic, "xor": _logic, "not": _not, "shl": _shift, "shr": _shift, "shf": _funnel, "bfi": _insert,
     "popc": _bits_of("ones"), "clz": _bits_of("zeros_before"), "brev": _bits_of("backwards"),
     "setp": _setp, "copysign": _copysign, "testp": _testp,

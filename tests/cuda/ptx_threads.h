@@ -36,13 +36,13 @@ template <class T> static T number_min(T a, T b) {
 template <class T> static T number_max(T a, T b) {
   return a != a ? b : b != b ? a : a > b ? a : b > a ? b : std::signbit(a) ? b : a;
 }
-#define FLOATS(T, t)                                               \
-  static inline T least_##t(T a, T b) { return number_min(a, b); } \
-  static inline T most_##t(T a, T b) { return number_max(a, b); }  \
-  static inline T root_##t(T x) { return std::sqrt(x); }           \
-  static inline T inverse_##t(T x) { return 1 / x; }               \
+#define FLOATS(T, t)                                                 \
+  static inline T least_##t(T a, T b) { return number_min(a, b); }   \
+  static inline T most_##t(T a, T b) { return number_max(a, b); }    \
+  static inline T root_##t(T x) { return std::sqrt(x); }             \
+  static inline T inverse_##t(T x) { return 1 / x; }                 \
   static inline T inverse_root_##t(T x) { return 1 / std::sqrt(x); } \
-  static inline T size_##t(T x) { return std::fabs(x); }           \
+  static inline T size_##t(T x) { return std::fabs(x); }             \
   static inline T fma_##t(T a, T b, T c) { return std::fma(a, b, c); }
 FLOATS(float, f32)
 FLOATS(double, f64)

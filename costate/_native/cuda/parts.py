@@ -13,8 +13,8 @@ import torch
 # float32 (measured on a humanoid, but for the last one); in float64, where numbers take twice the registers, half of them
 _SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2), (32, 128, 3))
 _SOLVE, _BACK = 3, 4  # kPartSolve, kPartBack
-# Groups of worlds at most, and worlds of a group at least
-_GROUPS, _GROUP = 8, 512
+# Groups of worlds at most (measured), and worlds of a group at least
+_GROUPS, _GROUP = 6, 512
 _PACES = 16  # kPaces of drivers/part_kernel.h
 # RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
 _BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
