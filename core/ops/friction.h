@@ -5,6 +5,7 @@
 // cone_slope gives the derivative: d out = P dp + c dr, P symmetric.   kinks: the rim; a corner. r = 0 (no normal force, or no friction) counts as
 // outside, also at p = 0, where there is no direction and c = 0
 #pragma once
+#include "../base/team.h"
 #include "../data/options.h"
 #include "../math/vec3.h"
 
