@@ -42,6 +42,7 @@
 #include "../../core/ops/collide/vertices.h"
 #include "../../core/ops/columns.h"
 #include "../../core/ops/constrain.h"
+#include "../../core/ops/contact_J.h"
 #include "../../core/ops/delassus.h"
 #include "../../core/ops/delassus_together.h"
 #include "../../core/ops/distance.h"
