@@ -42,8 +42,8 @@ LYING, LYING_STEPS = 64, 20  # worlds
 FORMS = ("alternating", "dense", "half-solved")  # the first one is the default of a humanoid
 LYING_NOTES = f"""Microseconds per world and step, {LYING} worlds of {LYING_STEPS} steps of 5 ms. The humanoid of 27 dof fell
 and lies, its links touch each other, it moves its motors; a margin of {1e3 * MARGIN:g} mm. Accurate: share of steps with a
-natural residual under {c.UNSOLVED:g} m/s; converged: under the tolerance, 1e-5 m/s in float32 and 1e-10 m/s in float64. Backward is
-implicit where a step converged, by the first state, the controls and all parameters."""
+natural residual under {c.UNSOLVED:g} m/s; converged: under the tolerance, 1e-5 m/s in float32 and 1e-10 m/s in float64. Backward
+is implicit where a step converged, by the first state, the controls and all parameters."""
 PARTS_NOTES = f"""Microseconds per world and step of the quadruped, float64, {WORLDS} worlds: what a step costs before there is
 any contact, and what contact adds."""
 
