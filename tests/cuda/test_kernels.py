@@ -20,7 +20,7 @@ import costate as cs
 from bench.humanoid import humanoid_model
 from costate._native.cpu import Op
 from costate._native.cuda import engine as gpu
-from costate._native.cuda import source, structs
+from costate._native.cuda import parts, source, structs
 from tests.cuda.scenes import WORLDS, in_parts
 
 ROOT = Path(__file__).parents[2]
@@ -140,9 +140,9 @@ def test_parts_of_a_step_hand_on_all_they_found(name, team, tmp_path, monkeypatc
     model = world.build()
     sim, kernels = world.simulator(model), OnCpu(model, tmp_path, team)
     kernels._most_local, steps, told = 0, STEPS // 2, [torch.empty(COUNT, 11, dtype=torch.float64)]
-    parts = kernels._parts(kernels._key(gpu.ROLLOUT, False, 2, sim.options, torch.float64, COUNT))
-    assert [key.part for key in parts] == [0, 1, 2, 3]
-    kernels._most_scratch = 2 * kernels._scratch(parts[0])
+    keys = kernels._parts(kernels._key(gpu.ROLLOUT, False, 2, sim.options, torch.float64, COUNT))
+    assert [key.part for key in keys] == [0, 1, 2, 3]
+    kernels._most_scratch = 2 * kernels._scratch(keys[0])
     q, v, u = world.inputs(model, COUNT, steps)
     v[3, -1] = 1e200
     inputs, _ = sim.gather(cs.State(q, v), u if model.nu else None, None, None, None, time=steps)
@@ -196,8 +196,9 @@ def test_parts_of_an_adjoint_with_impulses(team, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_matrices_in_registers(tmp_path, monkeypatch):
-    """Of a whole warp, in float32: few rows off their bounds, and more than it has threads."""
+    """Of a whole warp, in float32: few rows off their bounds, and more than it has threads. Worlds are in an order."""
     in_parts(monkeypatch)
+    zeros, orders = torch.zeros, []
     model, steps, count, f32 = humanoid_model(), 2, 6, torch.float32
     sim, kernels = cs.Simulator(model, 0.005, dtype=f32), OnCpu(model, tmp_path, 32)
     kernels._most_local = 0
@@ -214,10 +215,15 @@ def test_matrices_in_registers(tmp_path, monkeypatch):
     inputs, _ = sim.gather(start, u, None, None, None, time=steps)
     found, at = [torch.empty(steps, count, n) for n in (model.nq, model.nv)], torch.empty(count, 1, dtype=torch.int32)
     told = [torch.empty(count, 11)]
+    monkeypatch.setattr(torch, "zeros", lambda *how, **more: orders.append(zeros(*how, **more)) or orders[-1])
     kernels.rollout(count, steps, 1, inputs, *found, at, sim.options, told)
     traj = sim.rollout(start, u)
     for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
+    last = orders[0][: 2 * parts._PACES].view(2, parts._PACES)[
+        (steps - 1) % 2
+    ]  # how many worlds were of each pace in the last step
+    assert last.sum() == count and (last > 0).sum() > 2
 
 
 @pytest.mark.parametrize("team", [1, 4])
