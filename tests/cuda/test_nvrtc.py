@@ -84,6 +84,15 @@ def test_parts_of_a_step(monkeypatch):
         assert all(engine.code(part, quick=quick).startswith(ELF) for part in parts for quick in (True, not adjoint))
 
 
+@pytest.mark.slow
+def test_a_solver_of_its_own_in_double_precision(monkeypatch):
+    """It holds no matrices, and has not the shared memory that others take for them: that would be too much."""
+    in_parts(monkeypatch)
+    engine = Compiles("shapes", outside=True)
+    solver = engine._parts(engine.key())[3]
+    assert engine.code(solver).startswith(ELF)
+
+
 def test_what_does_not_compile_is_told():
     engine = Compiles("arm", outside=False)
     header, defined = engine._source(engine.key(Op.POSES))
