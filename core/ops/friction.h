@@ -2,6 +2,7 @@
 //
 //   disc:    p if |p| <= r, else r p/|p|           polygon: the nearest point; edges at apothem r, half as long as half_edge r
 //   2 sides: an interval, -r to r, in planar models; there is no y
+// What is shorter than 1e-15 stays inside of its own accord: its length counts as that, since threads of a team take roots without a branch for tiny numbers.
 // cone_slope gives the derivative: d out = P dp + c dr, P symmetric.   kinks: the rim; a corner. r = 0 (no normal force, or no friction) counts as
 // outside, also at p = 0, where there is no direction and c = 0
 #pragma once

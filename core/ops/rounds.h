@@ -136,7 +136,8 @@ template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Optio
   res = select(astray, before, res);
 }
 
-// no adjoint: relax_adj and natural_adj.   lambda as it was at the end of the best of rounds that alternate, in lanes that end worse. It was best after so many events
+// no adjoint: relax_adj and natural_adj.   lambda as it was at the end of the best of rounds that alternate, in lanes that end worse. It was best after so many events;
+// which round that is, is chosen like a feature: a kink where two are as good
 template <class T> CS_FN void back_to_best(const Rows<T>& rw, const Options& o, T best, T after, int events, T& res) {
   auto worse = res > best;
   if (!any(worse)) return;

@@ -220,9 +220,8 @@ def test_matrices_in_registers(tmp_path, monkeypatch):
     traj = sim.rollout(start, u)
     for x, y in zip((*found, *told), (traj.q[1:], traj.v[1:], traj.status.numbers), strict=True):
         assert torch.equal(x, y)
-    last = orders[0][: 2 * parts._PACES].view(2, parts._PACES)[
-        (steps - 1) % 2
-    ]  # how many worlds were of each pace in the last step
+    paces = orders[0][: 2 * parts._PACES].view(2, parts._PACES)  # how many worlds there were of each, in an even and an odd step
+    last = paces[(steps - 1) % 2]
     assert last.sum() == count and (last > 0).sum() > 2
 
 

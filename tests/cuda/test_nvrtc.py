@@ -70,7 +70,7 @@ def test_functions_of_an_instant(op):
 def test_well_and_in_single_precision():
     engine = Compiles("quadruped", outside=False)
     code = engine.code(engine.key(dtype=torch.float32), quick=False)
-    # 351 kB where its rows, all unrolled, are in registers as far as they go; 531 kB, and half as fast, when they were not
+    # 351 kB where its rows, all unrolled, are in registers as far as they go; 531 kB when they were not
     assert code.startswith(ELF) and len(code) < 440_000
 
 
