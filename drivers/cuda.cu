@@ -9,7 +9,7 @@
 //   CS_TEAM       threads that step a world together, core/base/team.h; more than one only with scratch outside
 //   CS_THREADS    of a block at most;   CS_BLOCKS  those that a multiprocessor is to have room for
 //   CS_PART       if defined: this part of a step of a rollout (part_kernel.h), of worlds from `first` to before `end`, substep `at`; `order`: how many worlds, and those
-//   CS_HOLDS      if defined: this part is the solver, which has registers and shared memory for itself
+//   CS_HOLDS      if defined: this part is the solver, which has shared memory for itself, and registers for so many chunks of columns (core/ops/held.h)
 // A block is CS_TEAM threads wide and has a world in every row: worlds of one warp wait for each other wherever they differ
 #include "op_kernel.h"
 #ifdef CS_PART
@@ -37,7 +37,8 @@ extern "C" __global__ void __launch_bounds__(CS_THREADS, CS_BLOCKS)
   long own = long(blockIdx.x) * blockDim.y + threadIdx.y;
   if (own >= end - first) return;
   Order in = Order::of(order, end - first);
-  if (CS_PART >= kPartSolve) own = in.get(at, int(own));
+  if (CS_PART >= kPartPass) own = own_world(in, CS_PART, at, int(own));
+  if (own < 0) return;
   run_part<E>(c, first + own, at, scratch + own * CS_SCRATCH, in, int(own));
 }
 #else

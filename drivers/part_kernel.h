@@ -2,26 +2,29 @@
 // back. Their code is short, each has as many threads for a world as suit it, and worlds wait for each other less. What one leaves in scratch the next finds there.
 //
 //   forward: kPartMove, .. kPartSolve for each substep; kPartMove also ends the one before, and comes once more after the last
+//   Of few rows, which most worlds have, the impulses are first sought by kPartPass and kPartPolish, which need fewer registers each: more worlds have room. kPartSolve is
+//   for the others, and for those that need more than a round of passes. In float64 there are no few
 //   adjoint: kPartMove, .. kPartBack for each substep on the way (`visit` of rollout_kernel.h)
 #pragma once
 #include "rollout_kernel.h"
 
 CS_BEGIN
 
-enum StepPart { kPartMove, kPartFind, kPartMake, kPartSolve, kPartBack };
+enum StepPart { kPartMove, kPartFind, kPartMake, kPartPass, kPartPolish, kPartSolve, kPartBack };
 
 // Worlds are solved in the order of how long they will probably take: the longest first, since the others wait for the last one, and those of a block, which ends with
 // its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed
-constexpr int kPaces = 16;
+// Lists: worlds that need more than a round of passes; those of many rows, and then those of few, pace by pace
+constexpr int kPaces = 16, kAgain = 0, kMany = 1, kFew = kMany + kPaces, kLists = kFew + kPaces;
 struct Order {
-  int* counts;  // [2, kPaces] of an even and an odd substep in turn: how many worlds there are of a pace; zero at first
-  int* worlds;  // [kPaces, n] those
+  int* counts;  // [2, kLists] of an even and an odd substep in turn: how many worlds there are of a pace; zero at first
+  int* worlds;  // [kLists, n] those
   int n;
   // no adjoint: memory.   of so many worlds
-  static CS_FN Order of(int* memory, long n) { return {memory, memory + 2 * kPaces, int(n)}; }
+  static CS_FN Order of(int* memory, long n) { return {memory, memory + 2 * kLists, int(n)}; }
   // no adjoint: integers.   world k has this pace, from now on
   CS_FN void put(long at, int pace, int k) const {
-    int* count = counts + kPaces * (at & 1) + pace;
+    int* count = counts + kLists * (at & 1) + pace;
 #ifdef __CUDA_ARCH__
     int place = atomicAdd(count, 1);
 #else
@@ -29,12 +32,17 @@ struct Order {
 #endif
     worlds[pace * n + place] = k;
   }
-  // no adjoint: integers.   the k-th of all worlds
-  CS_FN int get(long at, int k) const {
-    const int* count = counts + kPaces * (at & 1);
-    int pace = 0;
-    for (; pace < kPaces - 1 && k >= count[pace]; pace++) k -= count[pace];
-    return worlds[pace * n + k];
+  // no adjoint: integers.   the k-th world of the lists from `first` to before `end`; -1: there are less
+  CS_FN int get(long at, int k, int first, int end) const {
+    int count[kLists];  // all are read at once
+    CS_STRIP (int i = 0; i < kLists; i++) count[i] = counts[kLists * (at & 1) + i];
+    int found = -1;
+    CS_STRIP (int i = 0; i < kLists; i++) {
+      if (i < first || i >= end) continue;
+      if (k >= 0 && k < count[i]) found = i * n + k;
+      k -= count[i];
+    }
+    return found < 0 ? -1 : worlds[found];
   }
 };
 // no adjoint: a choice.   the slowest are 0. A Newton step takes as long as some thirty passes, and both the longer the more rows there are; of either a world mostly
@@ -44,6 +52,15 @@ template <class T> CS_FN int pace_of(const Rows<T>& rw, bool before) {
   float passes = before ? float(rw.status->sweeps) + 30 * float(rw.status->steps) : 80, size = passes * float(rw.count[1] + 40);
   int pace = size < most ? int((most - size) / 500) : 0;
   return pace < kPaces ? pace : kPaces - 1;
+}
+// no adjoint: a choice.   that of a world's pace, and of whether its rows are few
+template <class T> CS_FN int list_of(const Rows<T>& rw, bool before) {
+  return pace_of(rw, before) + (may_hold(rw, kFewChunks) ? kFew : kMany);
+}
+// no adjoint: integers.   which world is the k-th of a part that has them in their order; -1: there are less
+CS_FN int own_world(const Order& order, int part, long at, int k) {
+  if (part == kPartPass || part == kPartPolish) return order.get(at, k, kFew, kLists);
+  return part == kPartSolve ? order.get(at, k, kAgain, kFew) : order.get(at, k, kMany, kLists);
 }
 
 // no adjoint: of rollouts without one.   the end of the substep before, and the start of substep `at` of the whole rollout. Returns whether there is one
@@ -123,12 +140,17 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
     move_freely(t, th, b.tr, b.rw, in, b.v_next);
   }
   if constexpr (CS_PART == kPartBack) part_back(c, b, th, g, in, at);
-  if (CS_PART == kPartFind && k == 0) share(kPaces, [&](int pace) { order.counts[kPaces * (~at & 1) + pace] = 0; });
-  if (CS_PART == kPartMake && team_rank() == 0) order.put(at, constrained(t) ? pace_of(b.rw, at > 0) : 0, k);
+  if (CS_PART == kPartFind && k == 0) share(kLists, [&](int list) { order.counts[kLists * (~at & 1) + list] = 0; });
+  if constexpr (CS_PART == kPartFind) {
+    if (constrained(t)) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
+    if (team_rank() == 0) order.put(at, constrained(t) ? list_of(b.rw, at > 0) : kMany, k);
+  }
   if (!constrained(t)) return;
-  if constexpr (CS_PART == kPartFind) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
   if constexpr (CS_PART == kPartMake) make_rows(t, th, b.tr, b.rw, row_inputs(in), c.options);
-  if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options);
+  if constexpr (CS_PART == kPartPass) solver_status(b.rw), first_passes(t, b.rw, c.options);
+  if constexpr (CS_PART == kPartPolish)
+    if (!first_polish(t, b.rw, c.options) && team_rank() == 0) order.put(at, kAgain, k);
+  if constexpr (CS_PART == kPartSolve) solve_rows(t, b.rw, c.options, may_hold(b.rw, kFewChunks));
 }
 
 CS_END

@@ -45,11 +45,11 @@ CS_FN bool anyone(bool x) { return x; }
 CS_FN int how_many(bool x, int& before) { return before = 0, x; }
 #endif
 
-// Numbers of four bytes that a thread may hold of a matrix (ops/held.h): where the solver is a kernel of its own (CS_HOLDS), which has the registers for it
+// Chunks of columns that a thread may hold of a matrix (ops/held.h): where the solver is a kernel of its own, which has the registers for it
 #ifdef CS_HOLDS
-constexpr int kHeld = 126;
+constexpr int kHeldChunks = CS_HOLDS;
 #else
-constexpr int kHeld = 0;
+constexpr int kHeldChunks = 0;
 #endif
 
 // near_memory: a V that a team reaches sooner than `far`, which is for the same where there is none; or `far`

@@ -20,11 +20,12 @@ enum BlockKind : int { kDryRow = 0, kMotorRow = 1, kLimitRow = 2, kContactRows =
 constexpr int kRound = 5;  // sweeps between two attempts to polish
 // Robots that can have more rows than this on one tree alternate (ops/alternate.h), or sweep without A where they do not polish (measured: bench solver)
 constexpr int kDenseRows = 96;
-// A round that alternates: its passes, and what it counts for in sweeps. In float32 what four rounds do not solve is mostly a matter of rounding: seven (by 20
-// sweeps) leave 0.9% of the steps of a humanoid that lies above 1e-5 m/s and 0.065% above 1e-4, these 1.2% and 0.073% (12,288 steps, by hand), and other worlds
-// wait for them
+// Rounds that alternate: passes of the first one, and of later ones, and what a round counts for in sweeps. In float32 there are two: what they do not solve is mostly a
+// matter of rounding, and other worlds wait for it. A second round of 180 passes leaves 0.10% of the steps of a humanoid that lies above 1e-4 m/s; three more of 50
+// passes left 0.12%, and the slowest worlds took half as long again (49,152 steps, by hand)
 constexpr int kPasses = 50;
-template <class E> constexpr int kAlternateRound = sizeof(E) == 4 ? 5 : 3;
+template <class E> constexpr int kLaterPasses = sizeof(E) == 4 ? 180 : 50;
+template <class E> constexpr int kAlternateRound = sizeof(E) == 4 ? 10 : 3;
 
 // What a step's solver ends with, one number per world
 template <class T> struct Status {
@@ -44,6 +45,8 @@ template <class T> struct Status {
 constexpr int kPivots = 3;
 // Matrices that teams of threads hold (ops/held.h): chunks of three columns, and places of rows, at most
 constexpr int kMostChunks = 21, kHeldPlaces = 64;
+// Those of few rows: a solver for no others needs fewer registers, and more worlds have room (measured; 95 of 100 steps of a humanoid that lies have no more)
+constexpr int kFewChunks = 15;
 template <class T> struct alignas(T) alignas(16) Pivots {
   T at[4];
 };
@@ -65,6 +68,13 @@ template <class T> struct NearRows {
   T start[kHeldPlaces], stalled[kHeldPlaces], best[kHeldPlaces], b[kHeldPlaces], lo[kHeldPlaces], hi[kHeldPlaces];
   T rho[kHeldPlaces], inv_rho[kHeldPlaces], block_mu[kHeldPlaces];
   int kind[kHeldPlaces + 1], first_row[kHeldPlaces + 1], cols[kHeldPlaces], active[kHeldPlaces], active_block[kHeldPlaces];
+};
+
+// How far rounds that alternate have come
+template <class T> struct Round {
+  T res, best, passed;   // the residual, the least one, and that after the passes before
+  T best_after, sweeps;  // events until the best one; sweeps or passes
+  int events, count;     // events; what rounds count for in `iterations`
 };
 
 template <class T> struct Rows : Layout {
@@ -119,6 +129,7 @@ template <class T> struct Rows : Layout {
   T* passed;   // [passes + 1, rows] scratch of alternate_adj
   Pivots<T>* pivots;       // [rows] scratch of invert, where rounds alternate
   NearRows<T>* near_team;  // [1] scratch of the same
+  Round<T>* round;         // [1] where there is the one before
   Pivots<T>* held;         // [3, kMostChunks, kHeldPlaces] scratch of teams of threads, where rounds alternate
   T* G;  // as A: (A + D)^-1, where rounds alternate                                             by alternate_matrix
   T *pushed, *falls, *rate;  // [nb], [nb], [nv] of steps that are split at impacts: see ops/fall.h                        by fall
@@ -263,10 +274,11 @@ template <class T> CS_FN Rows<T> rows_map(const Tree& t, const Options& o, bool 
   r.K = m.template take<T>(t.large ? 0 : numbers);
   r.history = m.template take<T>(keep ? (events + 1) * n : 0), r.took = m.template take<T>(events);
   r.damped = m.template take<T>(events);
-  r.passed = m.template take<T>(keep && alternate ? (kPasses + 1) * n : 0), r.best = m.template take<T>(alternate ? n : 0);
+  r.passed = m.template take<T>(keep && alternate ? (kLaterPasses<ElementOf<T>> + 1) * n : 0),
+  r.best = m.template take<T>(alternate ? n : 0);
   r.pivots = m.template take<Pivots<T>>(alternate ? n : 0);
-  bool team = alternate && L == 1 && r.width == kPivots && !t.turns;
-  r.near_team = m.template take<NearRows<T>>(team);
+  bool team = alternate && o.method == kRounds && L == 1 && r.width == kPivots && !t.turns;
+  r.near_team = m.template take<NearRows<T>>(team), r.round = m.template take<Round<T>>(team);
   r.held = m.template take<Pivots<T>>(team ? 3 * kMostChunks * kHeldPlaces : 0);
   if (!team) r.held = nullptr;
   if (!keep) r.history = nullptr;

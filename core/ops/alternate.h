@@ -96,8 +96,9 @@ CS_OP void alternate_project(const Tree& t, const Rows<T>& rw, const Options& o,
 
 // alternate: a round of passes from rw.lam, in lanes that are `moving`
 template <class T, class M> CS_OP void alternate(const Tree& t, const Rows<T>& rw, const Options& o, int round, M moving) {
-  int rows = rw.count[1], passes = kPasses;
-  T over = T(ElementOf<T>(over_of(round)));
+  using E = ElementOf<T>;
+  int rows = rw.count[1], passes = passes_of<E>(round);
+  T over = T(E(over_of<E>(round)));
   set_rows(rw.before, rows, [&](int r) { return rw.lam[r]; });
   if (round == 0)  // lambda is zero
     set_rows(rw.y, rows, [&](int r) { return rw.b[r]; });
@@ -148,8 +149,9 @@ template <class T> CS_FN void minus_product(T* A, const T* y, const T* x, int n)
 // changes by over o. With q_bar = G x_bar the bars of A and D are those of -q_bar . (A + D) x.   least: see cut_grown
 template <class T>
 CS_OP void alternate_adj(const Tree& t, const Rows<T>& rw, const Options& o, int round, T took, const RowBars<T>& rb, T least) {
-  int rows = rw.count[1], passes = kPasses;
-  T zero = T(0), over = T(ElementOf<T>(over_of(round))), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z,
+  using E = ElementOf<T>;
+  int rows = rw.count[1], passes = passes_of<E>(round);
+  T zero = T(0), over = T(E(over_of<E>(round))), *p_bar = rw.Ad, *z_bar = rw.trial, *q_bar = rw.stalled, *x = rb.z,
     *before = rw.before;
   auto moved = took > T(0.5);
   set_rows(before, rows, [&](int r) { return rw.lam[r]; });

@@ -6,6 +6,7 @@
 #include "../data/inputs.h"
 #include "equality.h"
 #include "fall.h"
+#include "first_round.h"
 #include "interior.h"
 #include "large.h"
 #include "rounds.h"
@@ -43,13 +44,17 @@ template <class T> CS_WHOLE void make_rows(const Tree& t, const Params<T>& th, c
   CS_IF(Tree, t, turns) turn_rows(t, th, tr, rw, in, o);
   delassus(t, tr, rw);
 }
-// no adjoint: a part of constrain.   lambda
-template <class T> CS_WHOLE void solve_rows(const Tree& t, const Rows<T>& rw, const Options& o) {
+// no adjoint: what is shown.   what a solver adds to
+template <class T> CS_FN void solver_status(const Rows<T>& rw) {
   rw.status->residual = rw.status->sweeps = rw.status->steps = rw.status->impacts = T(0), rw.status->solved = T(1);
+}
+// no adjoint: a part of constrain.   lambda.   later: of rows that are known to need more than a round of passes, which is done (ops/first_round.h)
+template <class T> CS_WHOLE void solve_rows(const Tree& t, const Rows<T>& rw, const Options& o, bool later = false) {
+  if (!later) solver_status(rw);
   if (!rw.count[0]) return;
   CS_IF(Tree, t, large) relax_large(t, rw, o);
   else CS_IF(Options, o, method) interior(rw, o);
-  else relax(t, rw, o);
+  else relax(t, rw, o, later);
 }
 // no adjoint: a part of constrain.   v_next, which lambda changes
 template <class T> CS_WHOLE void respond(const Tree& t, const Trace<T>& tr, const Rows<T>& rw, const Options& o, T* v_next) {

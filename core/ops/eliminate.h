@@ -48,8 +48,8 @@ template <int R, class T> CS_FN void eliminate_front(HeldElimination<T, R>& e, c
 
 // no adjoint: see above.   all chunks of columns after the P-th less what its pivots do to them; they move up
 template <int R, class T> CS_FN void eliminate_rest(HeldElimination<T, R>& e, int P, int chunks) {
-  constexpr int strip = 2 * kPivots;  // columns at a time; kMostChunks is odd
-  CS_STRIP (int j = kPivots; j < kPivots * kMostChunks; j += strip) {
+  constexpr int strip = 2 * kPivots;  // columns at a time; kHeldChunks is odd
+  CS_STRIP (int j = kPivots; j < kPivots * kHeldChunks; j += strip) {
     if (j >= kPivots * (chunks - P)) break;
     T z[strip][R];
     CS_STRIP (int w = 0; w < strip; w++)

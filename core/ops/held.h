@@ -14,7 +14,7 @@
 CS_BEGIN
 
 // The rows of a thread, of C chunks
-template <class T, int R, int C = kMostChunks> struct Held {
+template <class T, int R, int C = kHeldChunks> struct Held {
   T at[R][kPivots * C];
 };
 
@@ -24,11 +24,13 @@ template <class T> CS_FN HeldPlaces held_places(const Rows<T>& rw, int s) {
   int n = rw.first_row[rw.island_block[s + 1]] - rw.first_row[rw.island_block[s]];
   return {singles, gap, n, (n + gap) / kPivots};
 }
-// Whether there is room for such matrices at all
-template <class T> constexpr bool kMayHold = kTeam == 32 && 2 * kPivots * kMostChunks * sizeof(T) <= 4 * kHeld;
-// no adjoint: a choice.   whether the only island is held; Rows::held is null where contacts have other than three rows, or rows that depend on them
-template <class T> CS_FN bool may_hold(const Rows<T>& rw) {
-  return rw.held && rw.count[2] == 1 && held_places(rw, 0).chunks <= kMostChunks;
+// Whether there is room for such matrices at all; and whether a kernel is for few rows
+template <class T> constexpr bool kMayHold = kTeam == 32 && kHeldChunks > 0 && sizeof(T) == 4;
+constexpr bool kHoldsFew = kHeldChunks < kMostChunks;
+// no adjoint: a choice.   whether the only island, of so many chunks at most, can be held; Rows::held is null where contacts have other than three rows, or rows that
+// depend on them
+template <class T> CS_FN bool may_hold(const Rows<T>& rw, int most) {
+  return sizeof(T) == 4 && rw.held && rw.count[2] == 1 && held_places(rw, 0).chunks <= most;
 }
 // no adjoint: memory.   rows whose iterations a team has near
 template <class T> CS_FN Rows<T> in_near(Rows<T> rw) {
@@ -75,31 +77,33 @@ template <int R, class T> CS_FN T of_place(const T (&x)[R], int k) {
   return of_rank(k < kTeam ? x[0] : x[R - 1], k);
 }
 
-// no adjoint: memory.   A of the only island by places; zeros where there is no row or no column. It is symmetric: threads read neighbours along its columns, those of
-// some chunks before any is written.   R: rows of a thread
-template <int R, class T> CS_FN void by_places(const HeldPlaces& at, const T* A, Pivots<T>* to) {
-  constexpr int group = 3;
+// no adjoint: memory.   A of the only island by places; zeros where there is no row or no column. It is symmetric: threads read neighbours along its columns
+template <int R, int C, class T> CS_FN void by_places(Held<T, R, C>& K, const HeldPlaces& at, const T* rows) {
+  const T* A = rows;
   int first = at.first_contact(), own[R];
   bool mine[R];
   CS_STRIP (int r = 0; r < R; r++) {
     int row = at.row(team_rank() + r * kTeam);
     mine[r] = row >= 0, own[r] = row < 0 ? 0 : row;
   }
-  CS_SHORT (int J = 0; J < at.chunks; J += group, to += group * kHeldPlaces) {
-    Pivots<T> x[group][R];
-    CS_STRIP (int g = 0; g < group; g++) {
+  constexpr int group = C % 5 == 0 ? 5 : 3;  // chunks that are read at once
+  static_assert(C % group == 0, "or there is no room for the last ones");
+  CS_STRIP (int P = 0; P < C; P += group) {
+    bool some = P < at.chunks;
+    CS_STRIP (int J = P; J < P + group; J++)
+      CS_STRIP (int r = 0; r < R; r++)
+        CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = T(0);
+    if (!some) continue;
+    CS_STRIP (int J = P; J < P + group; J++) {
+      const T* from = J < at.chunks ? A : rows;
       CS_STRIP (int r = 0; r < R; r++)
         CS_STRIP (int w = 0; w < kPivots; w++) {  // beyond the last joint row there is something else, or the row of a contact
-          T there = J + g < at.chunks ? A[w * at.n + own[r]] : T(0);
-          x[g][r].at[w] = mine[r] && (J + g >= first || kPivots * (J + g) + w < at.singles) ? there : T(0);
+          T there = from[w * at.n + own[r]];
+          bool is = mine[r] && J < at.chunks && (J >= first || kPivots * J + w < at.singles);
+          K.at[r][kPivots * J + w] = is ? there : T(0);
         }
-      A += (J + g + 1 == first ? kPivots - at.gap : kPivots) * at.n;
+      A += (J + 1 == first ? kPivots - at.gap : kPivots) * at.n;
     }
-    CS_STRIP (int g = 0; g < group; g++)
-      CS_STRIP (int r = 0; r < R; r++) {
-        int k = r * kTeam + team_rank();
-        if (J + g < at.chunks && (r == 0 || k < kPivots * at.chunks)) to[g * kHeldPlaces + k] = x[g][r];
-      }
   }
 }
 // no adjoint: memory.   chunk J of an own row, of so many chunks and places
@@ -176,8 +180,10 @@ template <int R, int C, class T> CS_FN void invert_held(Held<T, R, C>& K, const 
 // no adjoint: see above.   y = -K x of own rows, in the order of dense_dot.   x: by chunks, of_contacts: of contacts, zero elsewhere
 template <int R, int C, class T> CS_FN void minus_held_times(const Held<T, R, C>& K, const HeldPlaces& at, const Pivots<T>* x,
                                                              const Pivots<T>* of_contacts, T (&y)[R]) {
-  constexpr int group = 3;  // chunks that are read at once
+  constexpr int group = 3;  // chunks that are read at once, while those before are multiplied
   DenseSum<T> sum[R];
+  Pivots<T> next[group];
+  CS_STRIP (int g = 0; g < group && g < C; g++) next[g] = of_contacts[g];
   CS_STRIP (int J = 0; J < C; J++) {
     if (J >= at.first_contact()) break;
     const Pivots<T> by = x[J];
@@ -187,7 +193,8 @@ template <int R, int C, class T> CS_FN void minus_held_times(const Held<T, R, C>
   CS_STRIP (int J = 0; J < C; J += group) {
     if (J >= at.chunks) break;
     Pivots<T> by[group];
-    CS_STRIP (int g = 0; g < group && J + g < C; g++) by[g] = of_contacts[J + g];
+    CS_STRIP (int g = 0; g < group; g++) by[g] = next[g];
+    CS_STRIP (int g = 0; g < group && J + group + g < C; g++) next[g] = of_contacts[J + group + g];
     CS_STRIP (int g = 0; g < group && J + g < C; g++)
       CS_STRIP (int r = 0; r < R; r++) {
         const T* a = K.at[r] + kPivots * (J + g);

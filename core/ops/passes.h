@@ -13,7 +13,12 @@ CS_BEGIN
 constexpr double kStiff = 0.06;
 // no adjoint: a choice.   o, from 0 to 2, how far a pass goes: far at first; but where cones are not convex together, passes that go far can go round in circles,
 // and short ones mostly do not. Of the steps of a laikago on its hulls 0.4% stayed unsolved with 1.1 in all later rounds, with these 0.01%
-CS_FN double over_of(int round) { return round == 0 ? 1.6 : round == 1 ? 1 : 0.5; }
+template <class E> CS_FN double over_of(int round) {
+  if (round == 0) return 1.6;
+  return sizeof(E) == 4 ? 0.8 : round == 1 ? 1 : 0.5;
+}
+// no adjoint: a choice
+template <class E> CS_FN int passes_of(int round) { return round == 0 ? kPasses : kLaterPasses<E>; }
 
 // no adjoint: alternate_adj has it.   p + o (x - z)
 template <class T> CS_FN T pass_on(T over, T p, T x, T z) { return fma(over, x - z, p); }
@@ -53,7 +58,7 @@ template <class T> CS_FN Pivots<T> project_chunk(const Options& o, Chunk<T>& x) 
 
 // no adjoint: a choice.   f of a matrix, a row for each thread where that is enough, else two
 template <class T, class F> CS_FN void by_rows(const HeldPlaces& at, const F& f) {
-  if (kPivots * at.chunks > kTeam) {
+  if (!kHoldsFew || kPivots * at.chunks > kTeam) {  // few rows have a kernel of their own
     Held<T, 2> K;
     f(K, Size<2>{});
   } else {
@@ -70,8 +75,8 @@ template <int R, int C, class T> CS_FN void held_inverse(const Rows<T>& rw, Held
     int row = rw.places.row(team_rank() + r * kTeam);
     D[r] = row < 0 ? T(1) : T(ElementOf<T>(kStiff)) * rw.inv_rho[row];
   }
-  by_places<R>(rw.places, rw.A, A);
-  load_held(K, A, rw.places.chunks, kPivots * rw.places.chunks);
+  by_places(K, rw.places, rw.A);
+  store_held(K, A, rw.places.chunks);
   invert_held(K, D, rw.places.chunks, held_near(rw));
   store_held(K, held_matrix(rw, kHeldG), rw.places.chunks);
 }

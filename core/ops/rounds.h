@@ -25,6 +25,8 @@ constexpr double kDamping = 1e-2, kMoreDamping = 10, kNoDamping = 1e-4;
 // Part of the tolerance below which the residual is that of a Newton step with the right rows, and nothing is left to do; in float32, where rounding
 // is some hundredths of the tolerance, often a tenth, it does not get much lower
 template <class E> constexpr double kWell = sizeof(E) == 4 ? 0.3 : 1e-3;
+// Newton steps after the first passes: one in so many of those that `polish` allows; in float32 a second round finds what further ones mostly do not (measured)
+template <class E> constexpr int kFirstPart = sizeof(E) == 4 ? 3 : 2;
 // A Newton step that does not lower the least residual so far to this part of it is one in vain
 constexpr double kLower = 0.99;
 // Passes that end where those of the round before ended, to this part of the residual there, lead nowhere else the next time; in float64, where Newton steps have
@@ -125,10 +127,11 @@ template <class T> CS_OP void newton_attempts(const Rows<T>& rw, const Options& 
 
 // no adjoint: relax_adj and natural_adj.   Newton steps; where they lead away from the solution it is as if they had not been taken
 template <class T> CS_OP void newton_after_passes(const Rows<T>& rw, const Options& o, int round, T& res, T& done, int& events) {
+  using E = ElementOf<T>;
   T before = res;
   int first = events, n = rw.count[1];
   set_rows(rw.stalled, n, [&](int r) { return rw.lam[r]; });
-  int most = round == 0 ? (o.polish + 1) / 2 : (o.polish + 3) / 4;
+  int most = round == 0 ? (o.polish + kFirstPart<E> - 1) / kFirstPart<E> : (o.polish + 3) / 4;
   newton_steps(rw, o, o.sides == 0, most, kVain + 1, done, res, done, events);
   auto astray = res > before;
   not_taken(rw, astray, first, events);
@@ -147,46 +150,68 @@ template <class T> CS_FN void back_to_best(const Rows<T>& rw, const Options& o, 
   res = select(worse, best, res);
 }
 
-// no adjoint: a part of relax.   rw: where the numbers of the iterations are
-template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, const Rows<T>& rw, const Options& o) {
-  using E = ElementOf<T>;
-  T tol = T(E(o.tolerance)), res = T(E(kUnbounded)), best = res, sweeps = T(0), done = T(0);
-  int n = rw.count[1], events = 0, count = 0;
-  bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows), alternating = alternates(t, o);
-  T some = T(0), passed = T(0), best_after = T(0);  // lanes that have rows at all; the residual after the passes before; events
+// no adjoint: a part of relax.   a round of passes in lanes that are `moving`, and what an adjoint is to know of it
+template <class T, class M>
+CS_OP void pass_round(const Tree& t, const Rows<T>& rw, const Options& o, int round, M moving, int& events) {
+  remember(rw, events);
+  alternate(t, rw, o, round, moving);
+  if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
+  events++;
+}
+// no adjoint: a part of relax.   sweeps, in lanes that are `moving` until they change nothing
+template <class T, class M> CS_OP void sweep_round(const Tree& t, const Rows<T>& rw, const Options& o, M moving, Round<T>& x) {
+  bool half = o.form == kHalfSolved || (o.form < kDense && t.tree_rows > kDenseRows);
+  for (int k = 0; k < kRound && x.count < o.iterations; k++, x.count++) {
+    if (!any(moving)) continue;
+    T change = T(0);
+    remember(rw, x.events);
+    if (half)
+      sweep_half_solved(t, rw, o, moving, change, rw.sigma);
+    else
+      sweep_dense(t, rw, o, moving, change);
+    if (rw.history) rw.took[x.events] = select(moving, T(1), T(0)), rw.event[x.events] = 1;
+    x.events++;
+    x.sweeps += select(moving, T(1), T(0));
+    moving = moving & (change > T(ElementOf<T>(o.tolerance)));
+  }
+}
+// no adjoint: a choice.   1 in lanes that have rows at all
+template <class T> CS_FN T some_rows(const Rows<T>& rw) {
+  T some = T(0);
   for (int i = team_rank(); i < rw.count[0]; i += kTeam) some = max(some, rw.valid[i]);
-  some = largest(some);
-  set_rows(rw.lam, n, [&](int) { return T(0); });
-  if (alternating && any(some > T(0.5))) alternate_matrix(rw);
+  return largest(some);
+}
+
+// no adjoint: a part of relax.   rw: where the numbers of the iterations are. Returns whether lambda is found.   first: only the first round, whose passes are done; where
+// that is not enough it hands on how far it has come;   later: only those that follow it
+template <bool first, class T>
+CS_OP bool relax_rounds(const Tree& t, const Rows<T>& all, const Rows<T>& rw, const Options& o, bool later) {
+  using E = ElementOf<T>;
+  T tol = T(E(o.tolerance)), some = some_rows(rw), done = T(0);
+  Round<T> x = {T(E(kUnbounded)), T(E(kUnbounded)), T(0), T(0), T(0), 0, 0};
+  if (later) x = *rw.round;
+  T &res = x.res, &best = x.best, &sweeps = x.sweeps;
+  int n = rw.count[1], &events = x.events, &count = x.count;
+  bool alternating = alternates(t, o);
+  set_rows(rw.lam, n, [&](int r) { return first || later ? all.lam[r] : T(0); });
+  if (later) set_rows(rw.best, n, [&](int r) { return all.best[r]; });
+  if (!first && !later && alternating && any(some > T(0.5))) alternate_matrix(rw);
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
     auto moving = live & (some > T(0.5));
     if (alternating && any(moving)) {
-      int round = count / kAlternateRound<E>;
-      remember(rw, events);
-      alternate(t, rw, o, round, moving);
-      if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = kAlternateEvent + round;
-      events++;
-      sweeps += select(moving, T(E(kPasses)), T(0));
+      if (first)
+        events++;
+      else
+        pass_round(t, rw, o, count / kAlternateRound<E>, moving, events);
+      sweeps += select(moving, T(E(passes_of<E>(count / kAlternateRound<E>))), T(0));
     }
     if (alternating) count += kAlternateRound<E>;
-    for (int k = 0; k < kRound && count < o.iterations && !alternating; k++, count++) {
-      if (!any(moving)) continue;
-      T change = T(0);
-      remember(rw, events);
-      if (half)
-        sweep_half_solved(t, rw, o, moving, change, rw.sigma);
-      else
-        sweep_dense(t, rw, o, moving, change);
-      if (rw.history) rw.took[events] = select(moving, T(1), T(0)), rw.event[events] = 1;
-      events++;
-      sweeps += select(moving, T(1), T(0));
-      moving = moving & (change > tol);
-    }
+    if (!alternating) sweep_round(t, rw, o, moving, x);
     T now = natural_residual(rw, o);
     res = select(live, now, res);
-    auto same = abs(res - passed) < T(E(kCircles<E>)) * passed;
-    if (alternating) passed = res;
+    auto same = abs(res - x.passed) < T(E(kCircles<E>)) * x.passed;
+    if (alternating) x.passed = res;
     // solved to the last digit, or without polish, there is nothing to choose from; but sweeps alone have another derivative
     if (!o.polish)
       done = select(res > tol, done, T(1));
@@ -204,8 +229,13 @@ template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, co
     done = select((best < T(E(kContradiction))) & !(res < T(0.5) * best), T(1), done);
     bool last = count >= o.iterations || !any(done < T(0.5));
     if (!last) set_rows(rw.best, n, [&](int r) { return select(res < best, rw.lam[r], rw.best[r]); });
-    best_after = select(res < best, T(events), best_after), best = min(best, res);
-    if (last) back_to_best(rw, o, best, best_after, events, res);
+    x.best_after = select(res < best, T(events), x.best_after), best = min(best, res);
+    if (first && !last) {
+      share_rows(n, [&](int r) { all.lam[r] = rw.lam[r], all.best[r] = rw.best[r]; });
+      *rw.round = x;
+      return false;
+    }
+    if (last) back_to_best(rw, o, best, x.best_after, events, res);
   }
   auto open = res > tol;
   if (o.polish && any(open)) {
@@ -221,13 +251,17 @@ template <class T> CS_OP void relax_rounds(const Tree& t, const Rows<T>& all, co
   rw.status->residual = res, rw.status->sweeps = sweeps;
   rw.status->solved = select(res > tol, T(0), T(1));
   share_rows(n, [&](int r) { all.lam[r] = rw.lam[r], all.y[r] = rw.y[r]; });
+  return true;
 }
-// no adjoint: relax_adj and natural_adj.   lambda of all rows
-template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o) {
+// no adjoint: relax_adj and natural_adj.   lambda of all rows.   later: the first round, which has not found it, is done (ops/first_round.h)
+template <class T> CS_OP void relax(const Tree& t, const Rows<T>& all, const Options& o, bool later) {
   if constexpr (kMayHold<T>)
-    if (may_hold(all)) return relax_rounds(t, all, in_near(all), o);
+    if (may_hold(all, kHeldChunks)) {
+      relax_rounds<false>(t, all, in_near(all), o, later);
+      return;
+    }
   Private<T> own;
-  relax_rounds(t, all, in_private(all, own), o);
+  relax_rounds<false>(t, all, in_private(all, own), o, false);
 }
 // adjoint, exact: from rb.lam (after) to rb.A, rb.b, rb.rho, bounds and mu; in lanes that are not wanted rb.lam is zero
 template <class T> CS_OP void relax_adj(const Tree& t, const Rows<T>& rw, const Options& o, const RowBars<T>& rb) {

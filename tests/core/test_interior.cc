@@ -58,7 +58,7 @@ static void check_sweeps(const Problem& p, double cone, Count& count) {
   Memory<double> other(p, options(p, cone, 4000));
   other.load(p);
   for (int i = 0; i < p.blocks(); i++) block_rho(other.rw, i, other.rw.A, p.n, 0);
-  relax(p.t, other.rw, other.o);
+  relax(p.t, other.rw, other.o, false);
   if (!s.solved() || other.rw.status->solved < 0.5) return;
   count.compared++;
   double apart = 0;

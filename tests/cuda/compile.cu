@@ -50,6 +50,7 @@
 #include "../../core/ops/equality.h"
 #include "../../core/ops/equality_factor.h"
 #include "../../core/ops/fall.h"
+#include "../../core/ops/first_round.h"
 #include "../../core/ops/flight.h"
 #include "../../core/ops/friction.h"
 #include "../../core/ops/held.h"

@@ -32,7 +32,8 @@ extern "C" const char* call(const Call* c, unsigned char* scratch, long first, l
     long w = i;
 #ifdef CS_PART
     in = Order::of(order, end - first);
-    if (CS_PART >= kPartSolve) w = first + in.get(at, int(i - first));
+    if (CS_PART >= kPartPass) w = first + own_world(in, CS_PART, at, int(i - first));
+    if (w < first) continue;
 #endif
     int k = int(w - first);
     unsigned char* memory = scratch ? scratch + k * CS_SCRATCH : own;

@@ -78,7 +78,7 @@ def test_well_and_in_single_precision():
 def test_parts_of_a_step(monkeypatch):
     in_parts(monkeypatch)
     engine = Compiles("humanoid", outside=True)
-    for adjoint, count in ((False, 4), (True, 5)):
+    for adjoint, count in ((False, 6), (True, 7)):
         parts = engine._parts(engine.key(adjoint=adjoint, dtype=torch.float32))
         assert len(parts) == count
         assert all(engine.code(part, quick=quick).startswith(ELF) for part in parts for quick in (True, not adjoint))

@@ -203,7 +203,8 @@ class CudaEngine:
 
     def _parts(self, key: Key) -> list[Key]:
         """The kernels of a call: itself, or those of all parts of a step."""
-        return [key._replace(part=part) for part in range(parts.count(adjoint=key.adjoint))] if key.apart else [key]
+        found = parts.of_step(self._named(key), self._tree.counts(), key.dtype, adjoint=key.adjoint) if key.apart else [None]
+        return [key._replace(part=part) for part in found]
 
     def _kernel(self, op: int, adjoint: bool, substeps: int, options: Any, dtype: torch.dtype, worlds: int) -> Kernel:
         return self._found(self._key(op, adjoint, substeps, options, dtype, worlds))
@@ -284,7 +285,7 @@ class CudaEngine:
         """A rollout or its adjoint. counts: worlds, steps, substeps."""
         kernels, (worlds, steps, substeps) = self._all(self._parts(key)), counts
         if key.apart:
-            self._launch_parts(kernels, call, worlds, parts.launches(steps, substeps, adjoint=key.adjoint))
+            self._launch_parts(kernels, call, worlds, parts.launches(steps, substeps, len(kernels), adjoint=key.adjoint))
         else:
             self._launch(kernels[0], call, worlds)
 

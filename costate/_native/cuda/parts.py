@@ -11,27 +11,29 @@ import torch
 
 # Of each part: threads that share a world, those of a block at most, and blocks that a multiprocessor is to have room for, in
 # float32 (measured on a humanoid, but for the last one); in float64, where numbers take twice the registers, half of them
-_SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 2), (32, 128, 3))
-_SOLVE, _BACK = 3, 4  # kPartSolve, kPartBack
+_SHAPES = ((16, 128, 8), (16, 128, 3), (32, 128, 4), (32, 128, 3), (32, 128, 3), (32, 128, 2), (32, 128, 3))
+_PASS, _POLISH, _SOLVE, _BACK = 3, 4, 5, 6  # kPartPass and so on
 # Groups of worlds at most (measured), and worlds of a group at least
 _GROUPS, _GROUP = 6, 512
-_PACES = 16  # kPaces of drivers/part_kernel.h
-# RoundForm of core/data/options.h, kDenseRows of core/data/rows.h
-_BY_MODEL, _ALTERNATE, _DENSE_ROWS = -1, 2, 96
+_LISTS = 33  # kLists of drivers/part_kernel.h
+# Method and RoundForm of core/data/options.h; kDenseRows, kFewChunks, kMostChunks of core/data/rows.h
+_ROUNDS, _BY_MODEL, _ALTERNATE, _DENSE_ROWS = 0, -1, 2, 96
+_HOLDS = {_PASS: 15, _POLISH: 15, _SOLVE: 21}
 
 
-def count(*, adjoint: bool) -> int:
-    """How many a step has."""
-    return len(_SHAPES) if adjoint else _BACK
+def of_step(options: dict[str, Any], tree: dict[str, int], dtype: torch.dtype, *, adjoint: bool) -> tuple[int, ...]:
+    """Those that a step has: few rows have kernels of their own where registers hold matrices (`may_hold` of core/ops/held.h)."""
+    few = dtype == torch.float32 and options["method"] == _ROUNDS and not tree["planar"] and not tree["turns"]
+    return tuple(part for part in range(_BACK + adjoint) if few or part not in (_PASS, _POLISH))
 
 
-def launches(steps: int, substeps: int, *, adjoint: bool) -> list[tuple[int, ...]]:
-    """Which of them are started for every substep of a rollout (`visit` of drivers/rollout_kernel.h).
+def launches(steps: int, substeps: int, count: int, *, adjoint: bool) -> list[tuple[int, ...]]:
+    """Which of a step's `count` kernels are started for every substep of a rollout (`visit` of drivers/rollout_kernel.h).
 
     Forward, the first one ends the substep before, and so comes once more. The adjoint goes through the substeps of a control
     step again, up to where the last one starts, and then back.
     """
-    forward, back = tuple(range(_BACK)), tuple(range(_BACK + 1))
+    forward, back = tuple(range(count - adjoint)), tuple(range(count))
     if adjoint:
         return ([forward] * (substeps - 1) + [back] * substeps) * steps
     return [*[forward] * steps * substeps, (0,)]
@@ -45,7 +47,7 @@ def shape(part: int, dtype: torch.dtype) -> tuple[int, int, int]:
 
 def definitions(part: int) -> list[str]:
     """-D of its kernel; see drivers/cuda.cu."""
-    return [f"-DCS_PART={part}", *["-DCS_HOLDS"] * (part == _SOLVE)]
+    return [f"-DCS_PART={part}", *([f"-DCS_HOLDS={_HOLDS[part]}"] if part in _HOLDS else [])]
 
 
 def better(options: dict[str, Any], tree: dict[str, int]) -> bool:
@@ -62,7 +64,7 @@ def groups(first: int, end: int) -> list[tuple[int, int]]:
 
 def order_size(worlds: int) -> int:
     """Integers that a group needs to know in which order its worlds are solved (`Order` of drivers/part_kernel.h)."""
-    return _PACES * (2 + worlds)
+    return _LISTS * (2 + worlds)
 
 
 class Streams:
