@@ -189,12 +189,14 @@ CS_OP bool relax_rounds(const Tree& t, const Rows<T>& all, const Rows<T>& rw, co
   using E = ElementOf<T>;
   T tol = T(E(o.tolerance)), some = some_rows(rw), done = T(0);
   Round<T> x = {T(E(kUnbounded)), T(E(kUnbounded)), T(0), T(0), T(0), 0, 0};
-  if (later) x = *rw.round;
+  if constexpr (kMayHold<T>)
+    if (later) x = *rw.round;
   T &res = x.res, &best = x.best, &sweeps = x.sweeps;
   int n = rw.count[1], &events = x.events, &count = x.count;
   bool alternating = alternates(t, o);
   set_rows(rw.lam, n, [&](int r) { return first || later ? all.lam[r] : T(0); });
-  if (later) set_rows(rw.best, n, [&](int r) { return all.best[r]; });
+  if constexpr (kMayHold<T>)
+    if (later) set_rows(rw.best, n, [&](int r) { return all.best[r]; });
   if (!first && !later && alternating && any(some > T(0.5))) alternate_matrix(rw);
   while (count < o.iterations && any(done < T(0.5))) {
     auto live = done < T(0.5);
