@@ -13,24 +13,24 @@ CS_BEGIN
 enum StepPart { kPartMove, kPartFind, kPartMake, kPartPass, kPartPolish, kPartSolve, kPartBack };
 
 // Worlds are solved in the order of how long they will probably take: the longest first, since the others wait for the last one, and those of a block, which ends with
-// its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed
-// Lists: worlds that need more than a round of passes; those of many rows, and then those of few, pace by pace
+// its last one, are alike. They are gone back through in this order, too: where the solver did not converge its iterations are reversed.
+// Lists: worlds of few rows that need more than a round of passes; worlds of many rows, and those of few, pace by pace
 constexpr int kPaces = 16, kAgain = 0, kMany = 1, kFew = kMany + kPaces, kLists = kFew + kPaces;
 struct Order {
-  int* counts;  // [2, kLists] of an even and an odd substep in turn: how many worlds there are of a pace; zero at first
+  int* counts;  // [2, kLists] of an even and an odd substep in turn: how many worlds a list has; zero at first
   int* worlds;  // [kLists, n] those
   int n;
   // no adjoint: memory.   of so many worlds
   static CS_FN Order of(int* memory, long n) { return {memory, memory + 2 * kLists, int(n)}; }
-  // no adjoint: integers.   world k has this pace, from now on
-  CS_FN void put(long at, int pace, int k) const {
-    int* count = counts + kLists * (at & 1) + pace;
+  // no adjoint: integers.   world k is in this list, too
+  CS_FN void put(long at, int list, int k) const {
+    int* count = counts + kLists * (at & 1) + list;
 #ifdef __CUDA_ARCH__
     int place = atomicAdd(count, 1);
 #else
     int place = (*count)++;
 #endif
-    worlds[pace * n + place] = k;
+    worlds[list * n + place] = k;
   }
   // no adjoint: integers.   the k-th world of the lists from `first` to before `end`; -1: there are less
   CS_FN int get(long at, int k, int first, int end) const {
