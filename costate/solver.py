@@ -39,8 +39,8 @@ class PGS:
         An int n, 3 to 32: the regular polygon with n corners on the disc.
     form : what a round starts with: sweeps that take velocities from the matrix of all rows ("dense") or from the factor of
         the mass matrix ("half-solved"), or "alternating": all rows together and each alone, in turn, which takes many
-        contacts of one robot that hold each other better. Such a round counts as three sweeps of `iterations`. None: by the
-        number of rows; heaps, and rounds without polish, are swept.
+        contacts of one robot that hold each other better. Such a round counts as three sweeps of `iterations`, in float32 as
+        ten. None: by the number of rows; heaps, and rounds without polish, are swept.
     """
 
     iterations: int = 20

@@ -32,7 +32,7 @@ struct Order {
 #endif
     worlds[list * n + place] = k;
   }
-  // no adjoint: integers.   the k-th world of the lists from `first` to before `end`; -1: there are less
+  // no adjoint: integers.   the k-th world of the lists from `first` to before `end`; -1: there are fewer
   CS_FN int get(long at, int k, int first, int end) const {
     int count[kLists];  // all are read at once
     CS_STRIP (int i = 0; i < kLists; i++) count[i] = counts[kLists * (at & 1) + i];
@@ -57,7 +57,7 @@ template <class T> CS_FN int pace_of(const Rows<T>& rw, bool before) {
 template <class T> CS_FN int list_of(const Rows<T>& rw, bool before) {
   return pace_of(rw, before) + (may_hold(rw, kFewChunks) ? kFew : kMany);
 }
-// no adjoint: integers.   which world is the k-th of a part that has them in their order; -1: there are less
+// no adjoint: integers.   which world is the k-th of a part that has them in their order; -1: there are fewer
 CS_FN int own_world(const Order& order, int part, long at, int k) {
   if (part == kPartPass || part == kPartPolish) return order.get(at, k, kFew, kLists);
   return part == kPartSolve ? order.get(at, k, kAgain, kFew) : order.get(at, k, kMany, kLists);
@@ -124,6 +124,8 @@ template <class T, class E> CS_WHOLE void part_back(const RolloutCall<E>& c, Rol
 // the part CS_PART of substep `at`, of world w, the k-th of those that are in `order`
 template <class T, class E>
 CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, const Order& order, int k) {
+  constexpr int most = CS_PART == kPartPass || CS_PART == kPartPolish ? kFewChunks : CS_PART == kPartSolve ? kMostChunks : 0;
+  static_assert(kHeldChunks == most, "costate/_native/cuda/parts.py gives this part room for another number of chunks");
   const Tree& t = tree_of(c);
   Arena<T> arena{static_cast<T*>(scratch), 0};
   RolloutBuffers<T> b = rollout_buffers<T>(c, arena);
@@ -140,8 +142,8 @@ CS_WHOLE void run_part(const RolloutCall<E>& c, long w, long at, void* scratch, 
     move_freely(t, th, b.tr, b.rw, in, b.v_next);
   }
   if constexpr (CS_PART == kPartBack) part_back(c, b, th, g, in, at);
-  if (CS_PART == kPartFind && k == 0) share(kLists, [&](int list) { order.counts[kLists * (~at & 1) + list] = 0; });
   if constexpr (CS_PART == kPartFind) {
+    if (k == 0) share(kLists, [&](int list) { order.counts[kLists * (~at & 1) + list] = 0; });
     if (constrained(t)) find_rows(t, th, b.tr, b.rw, row_inputs(in), c.options, b.v_next);
     if (team_rank() == 0) order.put(at, constrained(t) ? list_of(b.rw, at > 0) : kMany, k);
   }

@@ -89,11 +89,10 @@ template <int R, int C, class T> CS_FN void by_places(Held<T, R, C>& K, const He
   constexpr int group = C % 5 == 0 ? 5 : 3;  // chunks that are read at once
   static_assert(C % group == 0, "or there is no room for the last ones");
   CS_STRIP (int P = 0; P < C; P += group) {
-    bool some = P < at.chunks;
     CS_STRIP (int J = P; J < P + group; J++)
       CS_STRIP (int r = 0; r < R; r++)
         CS_STRIP (int w = 0; w < kPivots; w++) K.at[r][kPivots * J + w] = T(0);
-    if (!some) continue;
+    if (P >= at.chunks) continue;
     CS_STRIP (int J = P; J < P + group; J++) {
       const T* from = J < at.chunks ? A : rows;
       CS_STRIP (int r = 0; r < R; r++)

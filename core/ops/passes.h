@@ -12,12 +12,12 @@ CS_BEGIN
 // 34, 33 and 36 us of a processor
 constexpr double kStiff = 0.06;
 // no adjoint: a choice.   o, from 0 to 2, how far a pass goes: far at first; but where cones are not convex together, passes that go far can go round in circles,
-// and short ones mostly do not. Of the steps of a laikago on its hulls 0.4% stayed unsolved with 1.1 in all later rounds, with these 0.01%
+// and short ones mostly do not. Of the steps of a laikago on its hulls, in float64, 0.4% stayed unsolved with 1.1 in all later rounds, with these 0.01%
 template <class E> CS_FN double over_of(int round) {
   if (round == 0) return 1.6;
   return sizeof(E) == 4 ? 0.8 : round == 1 ? 1 : 0.5;
 }
-// no adjoint: a choice
+// no adjoint: a choice.   how many passes a round has
 template <class E> CS_FN int passes_of(int round) { return round == 0 ? kPasses : kLaterPasses<E>; }
 
 // no adjoint: alternate_adj has it.   p + o (x - z)
